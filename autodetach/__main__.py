@@ -1,0 +1,5 @@
+"""``python -m autodetach``."""
+
+from autodetach.cli import main
+
+main()
