@@ -1,0 +1,61 @@
+"""Who made each node: a table from sequence numbers to (site, occurrence), kept without keeping nodes alive.
+
+torch numbers the nodes of a thread in the order of their making, so a call that made nodes owns a range of numbers.
+A tensor's *birth* is (site, how many calls that site had made before, distance from the end of the range, output):
+it is the same in every run of the same program, whatever else was cut.
+"""
+
+import threading
+from array import array
+from bisect import bisect_right
+
+import torch
+
+sequence = torch._C._autograd._get_sequence_nr
+
+
+class Births:
+    def __init__(self):
+        self._tables = {}
+        self._counts = {}
+        self._main = threading.get_ident()
+
+    def _table(self):
+        me = threading.get_ident()
+        table = self._tables.get(me)
+        if table is None:
+            table = self._tables[me] = (array("q"), array("q"), [], array("q"))
+        return table
+
+    def occurrence(self, site):
+        count = self._counts.get(site, 0)
+        self._counts[site] = count + 1
+        return count
+
+    def add(self, start, end, site, occurrence):
+        """The nodes numbered ``start`` to ``end`` (exclusive) were made by this call."""
+        starts, ends, sites, occurrences = self._table()
+        starts.append(start)
+        ends.append(end)
+        sites.append(site)
+        occurrences.append(occurrence)
+
+    def range_of(self, number):
+        """(site, occurrence, start, end) of the call that made node ``number``, or None."""
+        for table in self._tables.values() if len(self._tables) > 1 else (self._table(),):
+            starts, ends, sites, occurrences = table
+            i = bisect_right(starts, number) - 1
+            if i >= 0 and starts[i] <= number < ends[i]:
+                return sites[i], occurrences[i], starts[i], ends[i]
+        return None
+
+    def of(self, tensor):
+        """The birth of a tensor that has a graph, or None where no recorded call made it."""
+        node = tensor.grad_fn
+        if node is None:
+            return None
+        number = node._sequence_nr()
+        made = self.range_of(number)
+        if made is None:
+            return None
+        return made[0], made[1], made[3] - number, tensor.output_nr

@@ -1,0 +1,92 @@
+"""Questions to the autograd graph: freed? outdated? which leaves? how many nodes are alive?"""
+
+import gc
+
+import torch
+
+_SAVED = {}
+
+ALIVE, FREED, OUTDATED = "alive", "freed", "outdated"
+
+
+def saved_names(node):
+    kind = type(node)
+    names = _SAVED.get(kind)
+    if names is None:
+        names = [a for a in dir(kind) if a.startswith("_saved_")]
+        if hasattr(kind, "saved_tensors"):
+            names.append("saved_tensors")
+        _SAVED[kind] = names
+    return names
+
+
+def node_state(node):
+    """Whether a backward freed the node, or something it saved has been changed since.
+
+    Reading a saved tensor raises the very error that the engine would raise; nothing else tells reliably.
+    """
+    for name in saved_names(node):
+        try:
+            getattr(node, name)
+        except RuntimeError as error:
+            text = str(error)
+            if "second time" in text or "already been freed" in text or "have already been freed" in text:
+                return FREED
+            if "modified by an inplace operation" in text:
+                return OUTDATED
+        except Exception:
+            continue  # a hook of the user's; not ours to judge
+    return ALIVE
+
+
+def parents(node):
+    return [n for n, _ in node.next_functions if n is not None]
+
+
+def is_leaf_node(node):
+    return hasattr(node, "variable")
+
+
+def leaves(node, limit=200_000):
+    """The tensors that gradients would be accumulated into below ``node``."""
+    found, seen, todo = [], {node}, [node]
+    while todo and len(seen) < limit:
+        for parent in parents(todo.pop()):
+            if parent not in seen:
+                seen.add(parent)
+                if is_leaf_node(parent):
+                    found.append(parent.variable)
+                else:
+                    todo.append(parent)
+    return found
+
+
+def walk(node, limit=200_000):
+    """Every node reachable from ``node``, itself included, leaves left out."""
+    seen, todo = {node}, [node]
+    while todo:
+        current = todo.pop()
+        yield current
+        for parent in parents(current):
+            if parent not in seen and not is_leaf_node(parent) and len(seen) < limit:
+                seen.add(parent)
+                todo.append(parent)
+
+
+def live_nodes():
+    """How many autograd nodes the process keeps alive, garbage not counted."""
+    gc.collect()
+    tensors = [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]
+    seen, todo = set(), []
+    for tensor in tensors:
+        node = tensor.grad_fn
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo.append(node)
+    del tensors
+    while todo:
+        for parent in parents(todo.pop()):
+            if parent not in seen:
+                seen.add(parent)
+                todo.append(parent)
+    return len(seen)

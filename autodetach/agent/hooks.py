@@ -1,0 +1,117 @@
+"""Installs the recorder into torch: each patch as small as it can be."""
+
+import functools
+import multiprocessing
+import multiprocessing.context
+import threading
+
+import torch
+import torch.optim.optimizer
+
+
+def install(recorder, mode_class):
+    _backward(recorder)
+    _function_apply(recorder)
+    _optimizers(recorder)
+    _threads(recorder, mode_class)
+    _processes()
+
+
+def _roots(tensors):
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    if isinstance(tensors, (list, tuple)):
+        return [t for t in tensors if isinstance(t, torch.Tensor)]
+    return []
+
+
+def _backward(recorder):
+    plain_backward, plain_grad = torch.autograd.backward, torch.autograd.grad
+
+    @functools.wraps(plain_backward)
+    def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, *args, **kwargs):
+        create = bool(create_graph)
+        retain = recorder.retained("backward", bool(create if retain_graph is None else retain_graph))
+        keep = True if retain and not create else retain_graph
+        return recorder.backward(
+            plain_backward, "backward", _roots(tensors), (tensors, grad_tensors, keep, create_graph, *args), kwargs,
+            retain, create,
+        )  # fmt: skip
+
+    @functools.wraps(plain_grad)
+    def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, *args, **kwargs):
+        create = recorder.created("grad", bool(create_graph))
+        retain = recorder.retained("grad", bool(create if retain_graph is None else retain_graph))
+        keep = True if retain and not create else retain_graph
+        with torch._C.DisableTorchFunction():
+            return recorder.backward(
+                plain_grad, "grad", _roots(outputs), (outputs, inputs, grad_outputs, keep, create, *args), kwargs,
+                retain, create,
+            )  # fmt: skip
+
+    torch.autograd.backward, torch.autograd.grad = backward, grad
+
+
+def _function_apply(recorder):
+    plain = torch.autograd.Function.__dict__["apply"].__func__
+
+    @functools.wraps(plain)
+    def apply(cls, *args, **kwargs):
+        if recorder.paused:
+            return plain(cls, *args, **kwargs)
+        return recorder.function_apply(plain, cls, args, kwargs)
+
+    torch.autograd.Function.apply = classmethod(apply)
+
+
+def _optimizers(recorder):
+    base = torch.optim.Optimizer
+    plain_init, plain_zero = base.__init__, base.zero_grad
+    plain_module_zero = torch.nn.Module.zero_grad
+
+    @functools.wraps(plain_init)
+    def init(self, *args, **kwargs):
+        plain_init(self, *args, **kwargs)
+        recorder.optimizer_number(self)
+
+    @functools.wraps(plain_zero)
+    def zero_grad(self, *args, **kwargs):
+        recorder.zeroed([p for g in self.param_groups for p in g["params"]])
+        return plain_zero(self, *args, **kwargs)
+
+    @functools.wraps(plain_module_zero)
+    def module_zero_grad(self, *args, **kwargs):
+        recorder.zeroed(list(self.parameters()))
+        return plain_module_zero(self, *args, **kwargs)
+
+    base.__init__, base.zero_grad, torch.nn.Module.zero_grad = init, zero_grad, module_zero_grad
+    torch.optim.optimizer.register_optimizer_step_pre_hook(recorder.before_step)
+    torch.optim.optimizer.register_optimizer_step_post_hook(recorder.after_step)
+
+
+def _threads(recorder, mode_class):
+    """A torch function mode is per thread: enter it in the program's own threads too."""
+    plain = threading.Thread._bootstrap_inner
+
+    @functools.wraps(plain)
+    def bootstrap(self):
+        with mode_class(recorder):
+            plain(self)
+
+    threading.Thread._bootstrap_inner = bootstrap
+
+
+def _processes():
+    """Children are forked, so that they inherit the recorder; a spawned interpreter would know nothing of it."""
+    fork = multiprocessing.get_context("fork")
+    plain = multiprocessing.context.DefaultContext.get_context
+
+    def get_context(self, method=None):
+        return fork if method in ("spawn", "forkserver") else plain(self, method)
+
+    multiprocessing.context.DefaultContext.get_context = get_context
+    multiprocessing.context.DefaultContext.set_start_method = lambda self, method, force=False: None
+    multiprocessing.get_context = multiprocessing.context._default_context.get_context
+    multiprocessing.set_start_method = multiprocessing.context._default_context.set_start_method
+    torch.multiprocessing.get_context = multiprocessing.get_context
+    torch.multiprocessing.set_start_method = multiprocessing.set_start_method

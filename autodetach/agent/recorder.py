@@ -1,0 +1,377 @@
+"""What every run records: backward passes, optimizer steps, failures, and who made which node.
+
+The recorder patches torch where it must (each patch is named in :data:`PATCHES`), keeps no tensor and no graph
+alive, and when it fails itself says so and lets the program run on.
+"""
+
+import functools
+import os
+import sys
+import threading
+import time
+import traceback
+import weakref
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from . import graph, messages, trajectory
+from .births import Births, sequence
+from .sites import Sites
+
+PATCHES = (
+    "torch.autograd.backward",
+    "torch.autograd.grad",
+    "torch.autograd.Function.apply",
+    "torch.optim.Optimizer.__init__ and its step hooks",
+    "torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad",
+    "torch.autograd.graph.saved_tensors_hooks",
+    "threading.Thread._bootstrap_inner",
+    "multiprocessing: children are forked",
+)
+
+DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}
+LIVE_SAMPLES = 24
+
+
+def recorder_failure(method):
+    """The recorder's own mistakes are reported, never raised into the program."""
+
+    @functools.wraps(method)
+    def guarded(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except Exception:
+            self.wire.send("agent-error", text=traceback.format_exc(limit=-4))
+            return None
+
+    return guarded
+
+
+class Recorder:
+    """One run's book-keeping. Subclasses add what a mode needs by overriding the ``on_…`` methods."""
+
+    watches_operands = False
+
+    def __init__(self, wire, root, request):
+        self.wire = wire
+        self.births = Births()
+        self.sites = Sites(root, lambda site, chain: wire.send("site", site=site, chain=chain))
+        self.steps = 0
+        self.backwards = 0
+        self.paused = 0
+        self.events = []  # (sequence number, "backward" | "step", its count, retained)
+        self.last_event = 0
+        self.optimizers = []  # weak references, in the order of their making
+        self.failed = None
+        self._leaf_numbers = {}
+        self._leaf_sites = {}
+        self._gradients = None
+        self._started = time.monotonic()
+        self.horizon = request.get("horizon") or {}
+        self.interventions = request.get("interventions") or {}
+        self._main = threading.get_ident()
+        self._live_sampled = 0
+
+    # -- operations ---------------------------------------------------------------------------------------------
+
+    def operation(self, func, args, kwargs):
+        """Run one torch call of the program's; called with the mode switched off."""
+        name = getattr(func, "__name__", "")
+        if self.paused or name in ("__set__", "backward"):
+            return func(*args, **kwargs)
+        if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
+            return func(*args, **kwargs)
+        site = self.sites.at(sys._getframe(2))
+        occurrence = self.births.occurrence(site)
+        args, kwargs = self.before_operation(func, name, site, occurrence, args, kwargs)
+        start = sequence()
+        try:
+            result = self.call(func, name, site, args, kwargs)
+        except Exception as error:
+            self.failure(error, site, name)
+            raise
+        end = sequence()
+        if end > start:
+            self.births.add(start, end, site, occurrence)
+        self.after_operation(func, name, site, occurrence, args, kwargs, result, start, end)
+        if name == "requires_grad_" or kwargs.get("requires_grad"):
+            self.note_leaf(result, site)
+        return result
+
+    def call(self, func, name, site, args, kwargs):
+        return func(*args, **kwargs)
+
+    def before_operation(self, func, name, site, occurrence, args, kwargs):
+        return args, kwargs
+
+    def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        pass
+
+    def note_leaf(self, tensor, site):
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_leaf:
+            try:
+                self._leaf_sites[tensor._cdata] = (site, weakref.ref(tensor))
+            except TypeError:
+                pass
+
+    # -- leaves -------------------------------------------------------------------------------------------------
+
+    def held_parameters(self):
+        """id of a parameter -> (optimizer's number, place in it), for every optimizer that is alive."""
+        held = {}
+        for i, ref in enumerate(self.optimizers):
+            optimizer = ref()
+            if optimizer is not None:
+                parameters = [p for g in optimizer.param_groups for p in g["params"]]
+                held.update((p._cdata, (i, j)) for j, p in enumerate(parameters))
+        return held
+
+    def describe_leaf(self, leaf, held):
+        """A leaf as the parent hears of it: who holds it, who made it, has it a name still."""
+        known = self._leaf_sites.get(leaf._cdata)
+        number = self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))
+        return {
+            "leaf": number,
+            "optimizer": held.get(leaf._cdata),
+            "site": known[0] if known else None,
+            "anonymous": bool(known) and known[1]() is None,
+            "parameter": isinstance(leaf, torch.nn.Parameter),
+            "shape": list(leaf.shape),
+        }
+
+    def function_apply(self, plain, cls, args, kwargs):
+        """``SomeFunction.apply(...)`` passes through no torch function; it is an operation like any other."""
+        with torch._C.DisableTorchFunction():
+            site = self.sites.here()
+            occurrence = self.births.occurrence(site)
+            name = f"{cls.__name__}.apply"
+            args, kwargs = self.before_operation(cls.apply, name, site, occurrence, args, kwargs)
+        start = sequence()
+        result = plain(cls, *args, **kwargs)
+        end = sequence()
+        if end > start:
+            self.births.add(start, end, site, occurrence)
+        with torch._C.DisableTorchFunction():
+            self.after_operation(cls.apply, name, site, occurrence, args, kwargs, result, start, end)
+        return result
+
+    # -- interventions ------------------------------------------------------------------------------------------
+
+    def retained(self, call, wanted):
+        """Whether this backward keeps its graph: what the program asks for, or what a reference run tries."""
+        sites = self.interventions.get("retain")
+        return wanted or bool(sites) and (sites == "*" or self.sites.here() in sites)
+
+    def created(self, call, wanted):
+        sites = self.interventions.get("create")
+        return wanted or bool(sites) and (sites == "*" or self.sites.here() in sites)
+
+    # -- backward -----------------------------------------------------------------------------------------------
+
+    def backward(self, plain, call, roots, args, kwargs, retain, create):
+        """One backward pass; ``call`` is "backward" or "grad"."""
+        if self.paused:
+            return plain(*args, **kwargs)
+        site = self.sites.at(sys._getframe(2))
+        number = self.backwards + 1
+        before = self.before_backward(call, roots, site, number, retain, create)
+        self.paused += 1
+        try:
+            result = plain(*args, **kwargs)
+        except Exception as error:
+            self.paused -= 1
+            self.failure(error, site, call, roots)
+            raise
+        self.paused -= 1
+        self.backwards = number
+        self._event("backward", number, retain or create)
+        self._send_backward(call, roots, site, number, retain, create, before)
+        self.after_backward(call, roots, site, number, retain, create)
+        if not self.optimizers and call == "backward":
+            self._check_horizon()
+        return result
+
+    def before_backward(self, call, roots, site, number, retain, create):
+        return {}
+
+    def after_backward(self, call, roots, site, number, retain, create):
+        pass
+
+    def _event(self, kind, count, retained=False):
+        self.last_event = sequence()
+        self.events.append((self.last_event, kind, count, retained))
+
+    @recorder_failure
+    def _send_backward(self, call, roots, site, number, retain, create, extra):
+        with torch.no_grad():
+            fields = {"loss": trajectory.loss_values(roots)} | (extra or {})
+            if not self.optimizers and call == "backward":
+                fields["leaves"] = self._trained_by_hand(roots)
+        self.wire.send(
+            "backward", n=number, call=call, site=site, steps=self.steps, retain=retain, create=create, **fields
+        )
+
+    def _trained_by_hand(self, roots):
+        """Without an optimizer the leaves themselves tell how the program trains."""
+        rows, per_site = [], {}
+        for root in roots:
+            if root.grad_fn is not None:
+                for leaf in graph.leaves(root.grad_fn):
+                    known = self._leaf_sites.get(leaf._cdata)
+                    name = known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
+                    per_site[name] = per_site.get(name, 0) + 1
+                    rows.append([f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf), trajectory.fingerprint(leaf)])
+        return rows
+
+    # -- optimizers ---------------------------------------------------------------------------------------------
+
+    def optimizer_number(self, optimizer):
+        for i, ref in enumerate(self.optimizers):
+            if ref() is optimizer:
+                return i
+        self.optimizers.append(weakref.ref(optimizer))
+        return len(self.optimizers) - 1
+
+    def before_step(self, optimizer, args, kwargs):
+        closure = any(callable(a) for a in args) or any(callable(v) for v in kwargs.values())
+        self._closure = closure
+        if not closure:
+            self.paused += 1
+        self._read_gradients(optimizer)
+
+    @recorder_failure
+    def _read_gradients(self, optimizer):
+        self._gradients = None
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            parameters = [p for g in optimizer.param_groups for p in g["params"]]
+            self._gradients = [trajectory.gradient_norm(p) for p in parameters]
+
+    def after_step(self, optimizer, args, kwargs):
+        if not any(callable(a) for a in args) and not any(callable(v) for v in kwargs.values()):
+            self.paused = max(0, self.paused - 1)
+        else:
+            self._read_gradients(optimizer)
+        self.steps += 1
+        self._event("step", self.steps)
+        if self.failed:
+            self.wire.send("note", text="the program caught the error itself and trained on")
+            self.failed = None
+        self._send_step(optimizer)
+        self._check_horizon()
+
+    @recorder_failure
+    def _send_step(self, optimizer):
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            parameters = [p for g in optimizer.param_groups for p in g["params"]]
+            self.wire.send(
+                "step",
+                n=self.steps,
+                optimizer=self.optimizer_number(optimizer),
+                params=[trajectory.fingerprint(p) for p in parameters],
+                grads=self._gradients,
+                backwards=self.backwards,
+                **self.on_step(optimizer, parameters),
+            )
+
+    def on_step(self, optimizer, parameters):
+        return {}
+
+    def zeroed(self, parameters):
+        """Gradients are about to be thrown away."""
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self):
+        """Optimizer steps, or backward passes where the program updates by hand."""
+        return self.steps if self.optimizers else self.backwards
+
+    def _check_horizon(self):
+        self._sample_live()
+        most, least = self.horizon.get("most"), self.horizon.get("least")
+        if most is not None and self.progress >= most:
+            self.stop("horizon")
+        seconds = self.horizon.get("seconds")
+        if least is not None and self.progress >= least and time.monotonic() - self._started > seconds:
+            self.stop("horizon")
+
+    @recorder_failure
+    def _sample_live(self):
+        since = self.horizon.get("live_from")
+        if since is None or self.progress < since or self._live_sampled >= LIVE_SAMPLES:
+            return
+        self._live_sampled += 1
+        with torch._C.DisableTorchFunction():
+            self.wire.send("live", n=self.progress, nodes=graph.live_nodes())
+
+    def failure(self, error, site, call, roots=()):
+        """An exception came out of torch: if it is one of ours, tell, and stop where nobody else would."""
+        kind = messages.kind_of(error)
+        if kind is None or self.failed is error or getattr(error, "_autodetach_seen", False):
+            return
+        self.failed = error
+        self._send_failure(error, kind, site, call, roots)
+        in_thread = threading.get_ident() != self._main
+        if in_thread or self.wire.in_child:
+            # whoever waits for this thread or process might wait for ever
+            self.finish("error", 1, "".join(traceback.format_exception(error)))
+
+    @recorder_failure
+    def _send_failure(self, error, kind, site, call, roots):
+        with torch._C.DisableTorchFunction():
+            self.wire.send(
+                "failure",
+                kind=kind,
+                message=str(error),
+                site=site,
+                call=call,
+                steps=self.progress,
+                optimizer_steps=self.steps,
+                backwards=self.backwards,
+                **self.describe_roots(roots),
+            )
+
+    def describe_roots(self, roots):
+        return {}
+
+    def stop(self, how):
+        self.finish("stopped", 0, "")
+
+    def finish(self, how, status, text):
+        """Say how the run ended and end it: the parent takes the process tree down."""
+        self.send_end(how, status, text)
+        self.wire.send("stop")
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        os._exit(status)
+
+    def send_end(self, how, status, text):
+        self.at_end()
+        self.wire.send(
+            "end",
+            how=how,
+            status=status,
+            steps=self.progress,
+            optimizer_steps=self.steps,
+            backwards=self.backwards,
+            traceback=text[-20_000:],
+            seconds=time.monotonic() - self._started,
+        )
+
+    def at_end(self):
+        pass
+
+
+class Mode(TorchFunctionMode):
+    """Hands every torch call of the thread to the recorder."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return self._recorder.operation(func, args, kwargs or {})

@@ -1,0 +1,265 @@
+"""The reference run: the broken program with what is dead cut on the fly.
+
+A *stale operand* is a tensor whose graph reaches nodes that an earlier backward has freed, or that saved a value
+which has been changed since. It is handed to the operation detached, and the *pair* (that very tensor, this reading
+site) is reported. A *replay* is given the pairs of an earlier run and cuts every reading of them, the first one
+included; what comes out is how the program would train had its author cut there.
+
+``pair`` events carry: id, birth, site, call, operand, state ("freed", "outdated" or "live" for a reading that only a
+replay cuts), in_place, known (asked for by the parent), made and read ([steps, backwards] then), since (the events
+between the tensor's making and this reading), leaves, history (pairs inside the tensor's own past).
+``reached`` events list the pairs that lie in the graph of a backward; ``live`` readings of watched tensors that were
+not cut come as ``flow`` events; ``root`` events tell of a backward that was called on a stale tensor.
+"""
+
+import torch
+
+from . import graph
+from .operands import READERS, has_float, replace, writes_in_place
+from .recorder import Recorder, recorder_failure
+
+MOST_PAIRS = 4000
+
+
+class Observer(Recorder):
+    """Runs the program as it is; at a failure it looks at the root's graph."""
+
+    def describe_roots(self, roots):
+        return {"roots": [self.describe_root(r) for r in roots if r.grad_fn is not None]}
+
+    def made(self, number):
+        """[optimizer steps, backwards] that were over when node ``number`` was made."""
+        steps = backwards = 0
+        for at, kind, count, _ in self.events:
+            if at > number:
+                break
+            if kind == "step":
+                steps = count
+            else:
+                backwards = count
+        return [steps, backwards]
+
+    def since(self, number):
+        """The events after the making of node ``number``: [[kind, count, retained], ...], the first eight."""
+        return [[kind, count, kept] for at, kind, count, kept in self.events if at > number][:8]
+
+    def describe_root(self, root):
+        """Where the root's graph is dead, and what the living part of it is made of."""
+        dead, states = [], {}
+        again = root.grad_fn._sequence_nr() in self.root_numbers
+        for node in graph.walk(root.grad_fn, limit=50_000):
+            state = graph.node_state(node)
+            if state != graph.ALIVE:
+                number = node._sequence_nr()
+                origin = self.births.range_of(number)
+                states[state] = states.get(state, 0) + 1
+                if len(dead) < 40:
+                    dead.append({
+                        "state": state,
+                        "node": type(node).__name__,
+                        "site": origin[0] if origin else None,
+                        "made": self.made(number),
+                        "since": self.since(number),
+                    })  # fmt: skip
+        number = root.grad_fn._sequence_nr()
+        held = self.held_parameters()
+        return {
+            "again": again,
+            "made": self.made(number),
+            "since": self.since(number),
+            "birth": self.births.of(root),
+            "dead": dead,
+            "states": states,
+            "leaves": [self.describe_leaf(leaf, held) for leaf in graph.leaves(root.grad_fn)[:500]],
+        }
+
+    @property
+    def root_numbers(self):
+        if not hasattr(self, "_root_numbers"):
+            self._root_numbers = set()
+        return self._root_numbers
+
+    def after_backward(self, call, roots, site, number, retain, create):
+        for root in roots:
+            if root.grad_fn is not None:
+                self.root_numbers.add(root.grad_fn._sequence_nr())
+
+
+class Reference(Observer):
+    def __init__(self, wire, root, request):
+        super().__init__(wire, root, request)
+        self.cut_stale = request.get("cut_stale", True)
+        self.wanted = {}
+        for pair in request.get("pairs") or ():
+            birth = (*pair["birth"],)
+            self.wanted.setdefault(birth, set()).add((pair["site"], pair["call"], tuple(pair["operand"])))
+        self.wanted_sites = {birth[0] for birth in self.wanted}
+        self._memo = {}
+        self._memo_at = 0
+        self._pairs = {}
+        self._cut_ranges = {}  # start of a call's range of nodes -> pairs cut at that call
+        self._flows = set()
+        self._now = ()
+        self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
+
+    # -- staleness ----------------------------------------------------------------------------------------------
+
+    def state_of(self, tensor):
+        node = tensor.grad_fn
+        if node is None:
+            return graph.ALIVE
+        number = node._sequence_nr()
+        if number >= self.last_event:
+            return graph.ALIVE
+        if self._memo_at != self.last_event:
+            self._memo.clear()
+            self._memo_at = self.last_event
+        state = self._memo.get(number)
+        if state is None:
+            state = self._memo[number] = self._search(node)
+        return state
+
+    def _search(self, node):
+        for each in graph.walk(node):
+            state = graph.node_state(each)
+            if state != graph.ALIVE:
+                return state
+        return graph.ALIVE
+
+    # -- cutting ------------------------------------------------------------------------------------------------
+
+    def before_operation(self, func, name, site, occurrence, args, kwargs):
+        self._now = []
+        if name in READERS or not torch.is_grad_enabled() or not (self.last_event or self.wanted):
+            return args, kwargs
+        in_place = writes_in_place(name)
+
+        def operand(tensor, path):
+            node = tensor.grad_fn
+            if node is None:
+                return tensor
+            birth = None
+            wanted = False
+            if self.wanted:
+                birth = self.births.of(tensor)
+                wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
+            state = self.state_of(tensor) if self.cut_stale or wanted else graph.ALIVE
+            if not wanted and state == graph.ALIVE:
+                if birth in self.wanted:
+                    self._flow(birth, site, name, path)
+                return tensor
+            if birth is None:
+                birth = self.births.of(tensor)
+            self._now.append((tensor, birth, path, state, wanted, in_place and path == (0,)))
+            if in_place and path == (0,):
+                return self._cut_target(tensor)
+            return tensor.detach()
+
+        args = tuple(replace(a, (i,), operand) for i, a in enumerate(args))
+        kwargs = {k: replace(v, (k,), operand) for k, v in kwargs.items()}
+        return args, kwargs
+
+    @staticmethod
+    def _cut_target(tensor):
+        """A stale tensor about to be written in place is cut itself: its next readers see the writing alone."""
+        try:
+            return tensor.detach_()
+        except RuntimeError:  # a view; the operation will write through the detached alias
+            return tensor.detach()
+
+    @recorder_failure
+    def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        if not self._now:
+            return
+        cut, self._now = self._now, ()
+        if not (has_float(result) or any(item[5] for item in cut)):
+            return
+        numbers = [self._pair(item, site, name) for item in cut]
+        if end > start:
+            self._cut_ranges.setdefault(start, []).extend(n for n in numbers if n is not None)
+
+    def _pair(self, item, site, name):
+        tensor, birth, path, state, wanted, in_place = item
+        key = (birth, site, name, path)
+        number = self._pairs.get(key)
+        if number is not None or len(self._pairs) >= MOST_PAIRS:
+            return number
+        number = self._pairs[key] = len(self._pairs)
+        node = tensor.grad_fn
+        fields = {}
+        if node is not None:
+            at = node._sequence_nr()
+            held = self.held_parameters()
+            fields = {
+                "made": self.made(at),
+                "since": self.since(at),
+                "leaves": [self.describe_leaf(leaf, held) for leaf in graph.leaves(node, 50_000)[:200]],
+                "history": sorted(self._pairs_below(node)),
+            }
+        self.wire.send(
+            "pair",
+            id=number,
+            birth=birth,
+            site=site,
+            call=name,
+            operand=path,
+            state=state if state != graph.ALIVE else "live",
+            in_place=in_place,
+            known=wanted,
+            read=[self.steps, self.backwards],
+            scalar=tensor.dim() == 0,
+            shape=list(tensor.shape),
+            **fields,
+        )
+        return number
+
+    def _pairs_below(self, node):
+        """The pairs whose cut operands would continue the graph below ``node``."""
+        found = set()
+        if self._cut_ranges:
+            for each in graph.walk(node, limit=50_000):
+                made = self.births.range_of(each._sequence_nr())
+                if made is not None and made[2] in self._cut_ranges:
+                    found.update(self._cut_ranges[made[2]])
+        return found
+
+    def _flow(self, birth, site, name, path):
+        """A watched tensor read alive by another site: an edit upstream of both would cut too much."""
+        key = (birth[0], site, name, path)
+        if key not in self._flows:
+            self._flows.add(key)
+            self.wire.send(
+                "flow", birth=birth, site=site, call=name, operand=path, read=[self.steps, self.backwards]
+            )
+
+    # -- backward and steps -------------------------------------------------------------------------------------
+
+    def before_backward(self, call, roots, site, number, retain, create):
+        extra = {}
+        self._roots(call, roots, site, number)
+        return extra
+
+    @recorder_failure
+    def _roots(self, call, roots, site, number):
+        reached = set()
+        with torch._C.DisableTorchFunction():
+            for root in roots:
+                node = root.grad_fn
+                if node is None:
+                    continue
+                reached |= self._pairs_below(node)
+                if self.state_of(root) != graph.ALIVE:
+                    self.wire.send("root", backward=number, call=call, site=site, **self.describe_root(root))
+                if call == "backward":
+                    for leaf in graph.leaves(node):
+                        self._pending.setdefault(leaf._cdata, set()).add(number)
+        if reached:
+            self.wire.send("reached", backward=number, call=call, site=site, pairs=sorted(reached))
+
+    def on_step(self, optimizer, parameters):
+        return {"uses": [sorted(self._pending.get(p._cdata, ())) for p in parameters]}
+
+    @recorder_failure
+    def zeroed(self, parameters):
+        for p in parameters:
+            self._pending.pop(p._cdata, None)

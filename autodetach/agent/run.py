@@ -1,0 +1,93 @@
+"""One run of the program under one of the modes."""
+
+import importlib.util
+import os
+import random
+import sys
+import traceback
+
+import torch
+
+from . import hooks
+from .probes import Probes
+from .program import Program
+from .recorder import Mode
+from .reference import Observer, Reference
+from .shadow import Shadow
+from .wire import VERSION, Wire
+
+MODES = {"observe": Observer, "reference": Reference, "shadow": Shadow, "grad-on": Shadow}
+
+
+def seed():
+    """Programs without seeds are seeded: two runs must be comparable. A program's own seeds come later and win."""
+    random.seed(0)
+    torch.manual_seed(0)
+    if importlib.util.find_spec("numpy") is not None:
+        import numpy
+
+        numpy.random.seed(0)
+
+
+def run(request):
+    """Run the program that ``request`` describes; returns its exit status."""
+    wire = Wire(request["events"])
+    wire.send("hello", version=VERSION, pid=os.getpid(), mode=request["mode"])
+    map_paths(request)
+    recorder = MODES[request["mode"]](wire, request["folder"], request)
+    hooks.install(recorder, Mode)
+    compile_source = None
+    probes = None
+    if request.get("probes"):
+        probes = Probes(recorder)
+        probes.install()
+        compile_source = probes.compile
+        recorder.at_end = probes.report
+    seed()
+    program = Program(request)
+    # stays entered until the process ends: exit handlers of the program are the program, too
+    Mode(recorder).__enter__()
+    status, text = program.run(compile_source)
+    try:
+        recorder.send_end("error" if text else "exit", status, text)
+    except Exception:
+        wire.send("agent-error", text=traceback.format_exc(limit=-4))
+    if not text:
+        _leave_like_python()
+    wire.send("stop")
+    return status
+
+
+def _leave_like_python():
+    """What an interpreter does at its end and ``os._exit`` does not: wait for threads, call exit handlers."""
+    import atexit
+    import threading
+
+    try:
+        threading._shutdown()
+    except Exception:
+        pass
+    atexit._run_exitfuncs()
+
+
+def map_paths(request):
+    """An editable install points at the user's project; in a run it has to mean the scratch copy."""
+    original, copy = request.get("project"), request["folder"]
+    if not original:
+        return
+    original = original.rstrip(os.sep)
+
+    def mapped(path):
+        if isinstance(path, str) and (path == original or path.startswith(original + os.sep)):
+            inside = path[len(original) :]
+            if "site-packages" not in inside:
+                return copy + inside
+        return path
+
+    sys.path[:] = [mapped(p) for p in sys.path]
+    for finder in sys.meta_path:
+        table = getattr(sys.modules.get(getattr(finder, "__module__", ""), None), "MAPPING", None)
+        if isinstance(table, dict):
+            for name, path in list(table.items()):
+                table[name] = mapped(path)
+    sys.path_importer_cache.clear()

@@ -1,0 +1,251 @@
+"""The server that the parent starts in the user's interpreter: imports torch once, forks one child a run.
+
+Requests and answers are JSON objects, one a line, on standard input and output. A request
+``{"id", "folder", "cwd", "events", "stdout", "stderr", "mode", …}`` is answered by ``{"started": id}`` and later
+``{"ended": id, "status": exit status or minus the signal}``; ``{"kill": id}`` ends a run's whole process tree;
+``{"quit": true}`` or the end of input ends the server and every run.
+"""
+
+import ctypes
+import importlib.util
+import json
+import os
+import resource
+import select
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = "_autodetach_agent"
+MINIMUM = (2, 1)
+
+
+def say(out, **message):
+    os.write(out, (json.dumps(message) + "\n").encode())
+
+
+def load_package():
+    """This folder as a package under a private name, whatever the user's path holds."""
+    spec = importlib.util.spec_from_file_location(
+        PACKAGE, os.path.join(HERE, "__init__.py"), submodule_search_locations=[HERE]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = module
+    spec.loader.exec_module(module)
+
+
+def become_subreaper():
+    """Orphans of a run are handed to this process, so that it can end them."""
+    try:
+        ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+    except (OSError, AttributeError):
+        pass
+
+
+def descendants(root):
+    """Process numbers below ``root``, read from /proc; empty where there is none."""
+    children = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found, todo = [], [root]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+class Server:
+    def __init__(self, out):
+        self.out = out
+        self.runs = {}  # process number -> run's id
+        self.over = {}
+
+    def start(self, request):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(writer)
+            self._child(request, reader)
+        os.close(reader)
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass
+        self.runs[pid] = request["id"]
+        say(self.out, started=request["id"])
+        os.close(writer)  # the child goes on once the parent knows it started
+
+    def _child(self, request, gate):
+        status = 70
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            os.read(gate, 1)
+            os.close(gate)
+            null = os.open(os.devnull, os.O_RDONLY)
+            out = os.open(request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            err = os.open(request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(null, 0)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            os.closerange(3, 256)
+            sys.stdin = open(0, closefd=False)
+            sys.stdout = open(1, "w", closefd=False)
+            sys.stderr = open(2, "w", closefd=False, buffering=1)
+            for name, value in (request.get("rlimits") or {}).items():
+                kind = getattr(resource, f"RLIMIT_{name.upper()}", None)
+                if kind is not None:
+                    hard = resource.getrlimit(kind)[1]
+                    value = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
+                    resource.setrlimit(kind, (value, hard))
+            os.chdir(request["cwd"])
+            from _autodetach_agent.run import run
+
+            status = run(request)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            except Exception:
+                pass
+            os._exit(status)
+
+    def kill(self, identity):
+        for pid, name in list(self.runs.items()):
+            if name == identity:
+                self._kill_tree(pid)
+
+    def _kill_tree(self, pid):
+        for _ in range(50):  # a fork bomb makes new ones while we read: stop first, then end
+            tree = descendants(pid)
+            for process in tree:
+                self._signal(process, signal.SIGSTOP)
+            if set(descendants(pid)) <= set(tree):
+                break
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except OSError:
+            pass
+        for process in [pid, *tree]:
+            self._signal(process, signal.SIGKILL)
+
+    @staticmethod
+    def _signal(pid, number):
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass
+
+    def reap(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            identity = self.runs.pop(pid, None)
+            if identity is not None:
+                try:
+                    os.killpg(pid, signal.SIGKILL)  # background children of a run do not outlive it
+                except OSError:
+                    pass
+                if not self.runs:
+                    self._end_orphans()
+                say(self.out, ended=identity, status=os.waitstatus_to_exitcode(status))
+
+    def _end_orphans(self):
+        for process in descendants(os.getpid()):
+            self._signal(process, signal.SIGKILL)
+
+    def serve(self):
+        wake, poke = os.pipe()
+        os.set_blocking(poke, False)
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
+        pending = b""
+        while True:
+            ready, _, _ = select.select([0, wake], [], [], 5.0)
+            if wake in ready:
+                try:
+                    os.read(wake, 4096)
+                except OSError:
+                    pass
+            self.reap()
+            if 0 not in ready:
+                continue
+            data = os.read(0, 1 << 16)
+            if not data:
+                break
+            pending += data
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                request = json.loads(line)
+                if request.get("quit"):
+                    return
+                if "kill" in request:
+                    self.kill(request["kill"])
+                else:
+                    self.start(request)
+
+
+def main():
+    out = os.dup(1)
+    os.set_inheritable(out, False)
+    os.dup2(2, 1)  # whatever torch prints while it is imported is no answer of ours
+    if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
+        del sys.path[0]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when a terminal's Ctrl-C ends the runs
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < (3, 11):
+        say(out, ready=False, error="old-python", detail=version, python=version)
+        return 1
+    try:
+        import torch
+    except Exception as error:
+        say(out, ready=False, error="no-torch", detail=f"{type(error).__name__}: {error}", python=version)
+        return 1
+    release = tuple(int(p) for p in torch.__version__.split("+")[0].split(".")[:2] if p.isdigit())
+    if release < MINIMUM:
+        say(out, ready=False, error="old-torch", detail=torch.__version__, python=version)
+        return 1
+    load_package()
+    import importlib
+
+    importlib.import_module(f"{PACKAGE}.run")
+    become_subreaper()
+    say(out, ready=True, python=version, torch=torch.__version__, cuda=_cuda_seen())
+    server = Server(out)
+    try:
+        server.serve()
+    finally:
+        server._end_orphans()
+    return 0
+
+
+def _cuda_seen():
+    """Whether a CUDA device is there, asked without initialising CUDA: a fork after that is no use."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

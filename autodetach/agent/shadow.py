@@ -1,0 +1,137 @@
+"""Where a loss lost its graph: a shadow of the operations that autograd did not record.
+
+For every result without a graph that was computed from something with one (or from another such result) a small
+node remembers the site and why: grad mode was off, the tensor was detached, the operation has no derivative, or the
+values came from a first-order ``autograd.grad``. Shadow nodes hold no tensors; they die with the last tensor that
+leads to them. When a backward fails for want of a graph, the shadow of its root is reported, oldest node first:
+``shadow`` {root, nodes: [[site, call, reason, grad mode, inference, on path], ...], leaves, left}.
+``on path`` is true where a gradient would have flowed from the root to that operation.
+"""
+
+import weakref
+
+import torch
+
+from .operands import tensors
+from .recorder import recorder_failure
+from .reference import Observer
+
+DETACHING = frozenset(["detach", "detach_", "data"])
+LEAVING = frozenset(["item", "tolist", "numpy", "__float__", "__int__", "__array__", "__index__", "__bool__"])
+CREATING = frozenset(["zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like",
+                      "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"])  # fmt: skip
+
+
+class Node:
+    __slots__ = ("age", "call", "grad", "inference", "parents", "reason", "site", "__weakref__")
+
+    def __init__(self, age, site, call, reason, parents):
+        self.age, self.site, self.call, self.reason, self.parents = age, site, call, reason, parents
+        self.grad, self.inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+
+class Shadow(Observer):
+    def __init__(self, wire, root, request):
+        super().__init__(wire, root, request)
+        self._nodes = {}  # id of a tensor -> (weak reference to it, its shadow node)
+        self._age = 0
+        self._left = []
+        self._checkpoints = []
+        self._grad_on = set(self.interventions.get("grad_on") or ())
+        self._keep_watch = request.get("mode") == "shadow"
+
+    def node_of(self, tensor):
+        known = self._nodes.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+    def _remember(self, tensor, node):
+        key = id(tensor)
+        self._nodes[key] = (weakref.ref(tensor, lambda _, key=key: self._nodes.pop(key, None)), node)
+
+    def call(self, func, name, site, args, kwargs):
+        if site in self._grad_on and not torch.is_grad_enabled():
+            with torch.inference_mode(False), torch.enable_grad():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    @recorder_failure
+    def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        if not self._keep_watch:
+            return
+        if name in LEAVING:
+            if args and isinstance(args[0], torch.Tensor) and (args[0].requires_grad or self.node_of(args[0])):
+                self._left = [*self._left[-49:], [site, name]]
+            return
+        if name in CREATING:
+            return
+        parents, lost = [], False
+        for tensor in (*tensors(args), *tensors(kwargs)):
+            node = self.node_of(tensor)
+            if node is not None:
+                parents.append(node)
+            elif tensor.requires_grad:
+                lost = True
+        if not parents and not lost:
+            return
+        for tensor in tensors(result):
+            if not tensor.requires_grad:
+                self._age += 1
+                if tensor.is_floating_point() or tensor.is_complex():
+                    if name in DETACHING:
+                        reason = "detached"
+                    elif self._checkpoints and not torch.is_grad_enabled():
+                        reason = "checkpoint"
+                    elif not torch.is_grad_enabled():
+                        reason = "grad-off"
+                    else:
+                        reason = "no-derivative" if lost else "follows"
+                else:
+                    reason = "no-derivative"
+                where = self._checkpoints[-1] if reason == "checkpoint" else site
+                self._remember(tensor, Node(self._age, where, name, reason, parents))
+
+    def function_apply(self, plain, cls, args, kwargs):
+        if cls.__name__ != "CheckpointFunction":
+            return super().function_apply(plain, cls, args, kwargs)
+        with torch._C.DisableTorchFunction():
+            self._checkpoints.append(self.sites.here())
+        try:
+            return plain(cls, *args, **kwargs)
+        finally:
+            self._checkpoints.pop()
+
+    def after_backward(self, call, roots, site, number, retain, create):
+        super().after_backward(call, roots, site, number, retain, create)
+
+    def first_order(self, result, site):
+        """Results of an ``autograd.grad`` that built no graph."""
+        for tensor in tensors(result):
+            if not tensor.requires_grad:
+                self._age += 1
+                self._remember(tensor, Node(self._age, site, "grad", "first-order", []))
+
+    def describe_roots(self, roots):
+        if not roots:
+            return super().describe_roots(roots)
+        self._report([r for r in roots if r.grad_fn is None])
+        return super().describe_roots(roots)
+
+    @recorder_failure
+    def _report(self, roots):
+        on_path, seen = set(), {}
+        todo = [(self.node_of(r), True) for r in roots if self.node_of(r) is not None]
+        while todo:
+            node, flows = todo.pop()
+            flows = flows and node.reason != "no-derivative"
+            if seen.get(node) is None or (flows and node not in on_path):
+                seen[node] = True
+                if flows:
+                    on_path.add(node)
+                todo += [(p, flows) for p in node.parents]
+        rows, known = [], set()
+        for node in sorted(seen, key=lambda n: n.age):
+            row = (node.site, node.call, node.reason, node.grad, node.inference, node in on_path)
+            if row not in known and len(rows) < 3000:
+                known.add(row)
+                rows.append(row)
+        self.wire.send("shadow", roots=len(roots), nodes=rows, left=self._left)

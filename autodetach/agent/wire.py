@@ -1,0 +1,60 @@
+"""What a run says to the parent: JSON lines, one event a line. This is the schema, defined once.
+
+==============  ====================================================================================
+``event``       fields
+==============  ====================================================================================
+hello           version, process (0 for the program itself, then one a child), pid
+site            site (a hash that is the same in every run), chain: [[file, line, column, end line,
+                end column, function, editable], ...] innermost first
+backward        n, call ("backward" or "grad"), site, steps, loss: [float], retain, create, leaves
+step            n, optimizer, params: [[norm, projection]], grads: [norm or null]
+live            n, nodes: autograd nodes alive after garbage collection
+failure         kind, message, site, steps, backwards, call, plus what the graph shows about the root
+pair            a stale operand: see :mod:`reference`
+passage         a watched tensor seen at an expression: see :mod:`probes`
+shadow          operations that lost the graph of the failing root: see :mod:`shadow`
+zeroed          gradients that were thrown away: optimizer, backwards, site
+note            text: something the reader should know (a patch that was named, a limit that struck)
+agent-error     text: the agent itself failed; the program ran on
+end             how ("exit", "error", "stopped"), steps, backwards, status, traceback
+stop            the verdict is complete: the parent may end the run
+==============  ====================================================================================
+"""
+
+import json
+import math
+import os
+
+VERSION = 1
+
+
+class Wire:
+    """Writes events to the run's file; each process of the run appends whole lines."""
+
+    def __init__(self, path):
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._pid = os.getpid()
+        self._process = 0
+
+    def send(self, event, **fields):
+        pid = os.getpid()
+        if pid != self._pid:  # a forked child speaks under a number of its own
+            self._pid, self._process = pid, pid
+            self.send("hello", version=VERSION, pid=pid)
+        fields["event"] = event
+        fields["process"] = self._process
+        line = json.dumps(fields, default=str, separators=(",", ":")) + "\n"
+        try:
+            os.write(self._fd, line.encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass  # the program closed or filled it: the parent sees a run that ends without "end"
+
+    @property
+    def in_child(self):
+        return os.getpid() != self._pid or self._process != 0
+
+
+def number(value):
+    """A float as JSON can carry it: NaN and infinities become words."""
+    value = float(value)
+    return value if math.isfinite(value) else str(value)
