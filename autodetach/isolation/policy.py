@@ -1,0 +1,62 @@
+"""The rights of a run on this machine: what it may write, what it must read, what it shall not see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autodetach.isolation.interface import Policy
+from autodetach.isolation.secrets import hidden_places
+
+if TYPE_CHECKING:
+    from autodetach.runner.project import Project
+    from autodetach.runner.scratch import Scratch
+
+
+def policy_for(
+    project: Project, interpreter: Path, scratch: Scratch, network: bool, shared_memory: int | None
+) -> Policy:
+    """Writable is the scratch alone; readable is all but the usual secrets."""
+    package = Path(__file__).resolve().parent.parent
+    readable = [project.root, package, *_prefixes(interpreter)]
+    if not project.cwd_inside:
+        readable.append(project.cwd)
+    readable = [path for path in readable if path != Path("/") and path.exists()]
+    return Policy(
+        writable=(scratch.runs, scratch.wire, scratch.temp, scratch.caches),
+        temp=scratch.temp,
+        readable=tuple(dict.fromkeys(readable)),
+        hidden=tuple(hidden_places()),
+        network=network,
+        shared_memory=shared_memory or 0,
+    )
+
+
+@lru_cache
+def _prefixes(interpreter: Path) -> tuple[Path, ...]:
+    """Where an interpreter and what it imports live; asked of itself, because environments chain."""
+    ask = "import sys, os; print('\\0'.join({sys.prefix, sys.base_prefix, os.path.realpath(sys.executable), *sys.path}))"
+    try:
+        said = subprocess.run(
+            [interpreter, "-c", ask],
+            capture_output=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        said = b""
+    named = [os.fsdecode(part) for part in said.strip().split(b"\0") if part]
+    near = [str(interpreter.parent.parent), *named]
+    return tuple(_outermost(Path(os.path.realpath(path)) for path in near if os.path.isabs(path)))
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """Without what lies below another of them, and without whole system roots."""
+    unique = sorted({path for path in paths if path not in (Path("/"), Path("/usr")) and path.exists()})
+    return [path for path in unique if not any(other in path.parents for other in unique)]

@@ -1,0 +1,98 @@
+"""Reading what a run writes: events, output. Every byte is hostile, every size is bounded.
+
+The parent opens the files before the run starts and reads through those descriptors only: a run that replaces its
+events file by a link to somebody's key makes us read nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from autodetach.runner.server import LONGEST_LINE, parse_line
+
+MOST_EVENT_BYTES = 64 << 20
+
+
+def create(path: Path) -> int:
+    """A new, empty file, opened for reading and for cutting it short; nothing that was there before is followed."""
+    return os.open(
+        path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
+    )
+
+
+class EventTail:
+    """The events file of one run: complete lines, as they come."""
+
+    def __init__(self, fd: int, *, most: int = MOST_EVENT_BYTES) -> None:
+        self._fd, self._most = fd, most
+        self._offset = 0
+        self._pending = b""
+        self._skipping = False
+        self.dropped = 0
+        """Lines that were no JSON object, too long, or not finished."""
+        self.flooded = False
+
+    def read(self) -> list[dict[str, Any]]:
+        """The events that arrived since the last call."""
+        events: list[dict[str, Any]] = []
+        while not self.flooded:
+            chunk = os.pread(self._fd, 1 << 18, self._offset)
+            if not chunk:
+                break
+            self._offset += len(chunk)
+            self.flooded = self._offset > self._most
+            events.extend(self._lines(chunk))
+        return events
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The rest; a last line without its end is dropped."""
+        events = self.read()
+        self.dropped += bool(self._pending.strip()) and not self._skipping
+        self._pending = b""
+        return events
+
+    def _lines(self, chunk: bytes) -> list[dict[str, Any]]:
+        events = []
+        *lines, rest = (self._pending + chunk).split(b"\n")
+        for line in lines:
+            if self._skipping:
+                self._skipping = False
+            elif len(line) > LONGEST_LINE or (line.strip() and (event := parse_line(line)) is None):
+                self.dropped += 1
+            elif line.strip():
+                assert event is not None
+                events.append(event)
+        if len(rest) > LONGEST_LINE:
+            self.dropped += not self._skipping
+            self._skipping, rest = True, b""
+        self._pending = rest
+        return events
+
+
+class OutputTail:
+    """An output file that may grow without end: what is kept on disk is bounded, the last part survives."""
+
+    def __init__(self, fd: int, *, on_disk: int, kept: int) -> None:
+        self._fd, self._on_disk, self._kept = fd, on_disk, kept
+        self._before = b""
+        self.cut = False
+
+    def bound(self) -> None:
+        """Empty the file when it holds more than ``on_disk`` bytes, keeping its tail here."""
+        size = os.fstat(self._fd).st_size
+        if size > self._on_disk:
+            self._before = self._last(size)
+            self.cut = True
+            os.ftruncate(self._fd, 0)
+
+    def text(self) -> str:
+        """The last ``kept`` bytes; what does not decode is replaced, escapes are left as they are."""
+        both = self._before + self._last(os.fstat(self._fd).st_size)
+        self.cut = self.cut or len(both) > self._kept
+        return both[-self._kept :].decode("utf-8", "replace")
+
+    def _last(self, size: int) -> bytes:
+        # A writer without O_APPEND leaves a hole of zeros where the file was emptied.
+        return os.pread(self._fd, self._kept, max(0, size - self._kept)).lstrip(b"\0")
