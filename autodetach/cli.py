@@ -1,0 +1,395 @@
+"""The commands and their exit statuses. What they do is decided elsewhere; the start loads nothing heavy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from autodetach import __version__
+from autodetach.errors import AutodetachError, RefusedError, UsageError
+from autodetach.model import Level, Outcome, Status
+from autodetach.progress import Progress, choose, wants_colour
+from autodetach.report.interface import Report, make
+from autodetach.report.plain import neutral
+from autodetach.settings import FORMATS, ISOLATIONS, Settings, load
+
+_STATUS = {
+    Status.CLEAN: 0,
+    Status.REPAIRED: 0,
+    Status.UNREPAIRED: 1,
+    Status.FAILED_OTHERWISE: 3,
+    Status.NOT_REACHED: 3,
+}
+_INTERRUPTED, _OUR_FAULT = 130, 70
+
+app = typer.Typer(
+    name="autodetach",
+    help="Repair 'Trying to backward through the graph a second time' and its siblings.\n\n"
+    "The failing program is run in a sandbox, the expression to blame is found in its own graph, and the "
+    "smallest patch that makes it train as it should is printed, proven by running it.",
+    epilog="""\b
+Examples:
+  autodetach fix train.py                  print the patch
+  autodetach fix train.py | git apply      and take it
+  autodetach fix --apply train.py -- --epochs 3
+  autodetach explain -m project.train      what went wrong, no patch
+  autodetach verify train.py --patch colleague.diff
+
+\b
+Exit status:
+  0  nothing to repair, or a verified patch was printed or applied
+  1  a fault was found, and no verified patch
+  2  usage or configuration
+  3  the program failed in another way, or did not reach the fault
+  4  refused (uncommitted changes, a file changed meanwhile, no isolation)""",
+    rich_markup_mode=None,  # plain help: rich alone would double the time that --help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"autodetach {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _common(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(UsageError.status)
+
+
+# Values are passed on as text: settings.py reads them, in the same words for flags, variables and the file.
+_Program = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="SCRIPT [-- ARGS]", help="The program, and its own arguments after --."),
+]
+_Module = Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")]
+_Python = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="The program's interpreter. [the active virtual environment, else .venv, else our own]",
+    ),
+]
+_Steps = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Optimizer steps a patch must survive beyond the failure. [12]"),
+]
+_Timeout = Annotated[str | None, typer.Option(metavar="SECONDS", help="Limit of a single run. [300]")]
+_Isolation = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help=", ".join(ISOLATIONS) + ".", autocompletion=lambda: list(ISOLATIONS)),
+]
+_Network = Annotated[
+    bool | None, typer.Option("--allow-network/--no-allow-network", help="Let the program use the network.")
+]
+_Env = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Let a variable through that looks like a secret. Repeatable."),
+]
+_Data = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FOLDER", help="Let the program read a folder it could not. Repeatable."),
+]
+_Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=lambda: ["auto", "cpu", "cuda"]
+    ),
+]
+_Leaks = Annotated[
+    bool | None, typer.Option("--leaks/--no-leaks", help="Also look for a graph that grows silently.")
+]
+_Format = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help=", ".join(FORMATS) + ".", autocompletion=lambda: list(FORMATS)),
+]
+_File = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write the output there instead of to stdout.")
+]
+_Verbose = Annotated[
+    int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv for our own tracebacks.")
+]
+_Quiet = Annotated[
+    bool | None, typer.Option("-q", "--quiet/--no-quiet", help="No progress and no story on stderr.")
+]
+_Unsafe = Annotated[
+    bool | None,
+    typer.Option("--unsafe/--no-unsafe", help="Also take a patch that no reference run could decide on."),
+]
+_All = Annotated[bool | None, typer.Option("--all/--no-all", help="Show every candidate with its verdicts.")]
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  autodetach fix train.py | git apply
+  autodetach fix --apply train.py -- --epochs 3
+  autodetach fix -m project.train
+  autodetach fix --check train.py          for CI: exit 1 if there is anything to repair"""
+)
+def fix(
+    program: _Program = None,
+    module: _Module = None,
+    apply: Annotated[
+        bool | None, typer.Option("--apply/--no-apply", help="Write the patch into the files.")
+    ] = None,
+    check: Annotated[
+        bool | None, typer.Option("--check/--no-check", help="Exit 1 as soon as there is anything to repair.")
+    ] = None,
+    allow_dirty: Annotated[
+        bool | None, typer.Option("--allow-dirty/--no-allow-dirty", help="Apply over uncommitted changes.")
+    ] = None,
+    unsafe: _Unsafe = None,
+    all: _All = None,
+    steps: _Steps = None,
+    timeout: _Timeout = None,
+    python: _Python = None,
+    device: _Device = None,
+    leaks: _Leaks = None,
+    isolation: _Isolation = None,
+    allow_network: _Network = None,
+    env: _Env = None,
+    data: _Data = None,
+    output_format: _Format = None,
+    output_file: _File = None,
+    verbose: _Verbose = 0,
+    quiet: _Quiet = None,
+) -> int:
+    """Print the smallest verified patch for a failing program, as a unified diff."""
+    settings = _settings(locals())
+    from autodetach import pipeline
+
+    outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
+    _report(outcome, settings)
+    if settings.apply and outcome.status is Status.REPAIRED:
+        _apply(outcome, settings)
+    return 1 if settings.check and outcome.chosen is not None else _STATUS[outcome.status]
+
+
+@app.command(epilog="Example: autodetach explain train.py -- --epochs 3")
+def explain(
+    program: _Program = None,
+    module: _Module = None,
+    timeout: _Timeout = None,
+    python: _Python = None,
+    device: _Device = None,
+    leaks: _Leaks = None,
+    isolation: _Isolation = None,
+    allow_network: _Network = None,
+    env: _Env = None,
+    data: _Data = None,
+    output_format: _Format = None,
+    output_file: _File = None,
+    verbose: _Verbose = 0,
+    quiet: _Quiet = None,
+) -> int:
+    """Tell what went wrong and where, without proposing a patch."""
+    settings = _settings(locals(), output_format="text")
+    from autodetach import pipeline
+
+    outcome = _watched(settings, lambda progress: pipeline.explain(settings, progress))
+    _report(outcome, settings)
+    return _STATUS[outcome.status]
+
+
+@app.command(epilog="Example: git diff | autodetach verify train.py --patch -")
+def verify(
+    patch: Annotated[
+        str, typer.Option(metavar="FILE", help="The unified diff to judge; - reads it from stdin.")
+    ],
+    program: _Program = None,
+    module: _Module = None,
+    steps: _Steps = None,
+    timeout: _Timeout = None,
+    python: _Python = None,
+    device: _Device = None,
+    isolation: _Isolation = None,
+    allow_network: _Network = None,
+    env: _Env = None,
+    data: _Data = None,
+    output_format: _Format = None,
+    output_file: _File = None,
+    verbose: _Verbose = 0,
+    quiet: _Quiet = None,
+) -> int:
+    """Judge anybody's patch by the criteria that our own must pass; exit 0 only if it is safe."""
+    settings = _settings(locals(), output_format="text", all=True)
+    patch_text = _read_patch(patch)
+    from autodetach import pipeline
+
+    outcome = _watched(settings, lambda progress: pipeline.verify(settings, patch_text, progress))
+    _report(outcome, settings)
+    if outcome.trials:
+        return 0 if outcome.trials[0].level is Level.SAFE else 1
+    return 3 if outcome.status is Status.CLEAN else _STATUS[outcome.status]
+
+
+def _settings(arguments: dict[str, Any], **defaults: object) -> Settings:
+    """A command's arguments, as its function got them, made into settings."""
+    flags = {name: value for name, value in arguments.items() if name not in ("program", "patch")}
+    words: list[str] = arguments["program"] or []
+    script, args = (None, words) if flags["module"] else (next(iter(words), None), words[1:])
+    flags |= {"script": script, "args": args, "verbose": flags["verbose"] or None}
+    return load(flags, os.environ, _current_folder(), defaults)
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder no longer exists") from error
+
+
+def _read_patch(patch: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if patch == "-" else Path(patch).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the patch {patch} cannot be read: {error.strerror}") from error
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _watched(settings: Settings, work: Callable[[Progress], Outcome]) -> Outcome:
+    progress = choose(sys.stderr, os.environ, settings.quiet, settings.verbose)
+    try:
+        return work(progress)
+    finally:
+        progress.done()
+
+
+def _report(outcome: Outcome, settings: Settings) -> None:
+    """The chosen format to stdout or its file, and the story to stderr unless it is the output itself."""
+    if settings.output_format == "text":
+        _put(_story(settings, sys.stdout).render(outcome), settings)
+        return
+    if not settings.quiet and sys.stderr is not None:
+        sys.stderr.write(_story(settings, sys.stderr).render(outcome))
+        sys.stderr.flush()
+    _put(make(settings.output_format).render(outcome), settings)
+
+
+def _story(settings: Settings, stream: TextIO) -> Report:
+    from autodetach.report.text import TextReport
+
+    colour = settings.output_file is None and wants_colour(stream, os.environ)
+    return TextReport(colour=colour, all=settings.all, verbose=settings.verbose)
+
+
+def _put(text: str, settings: Settings) -> None:
+    # Patches are bytes: lone surrogates become what they were read from, whatever the terminal's encoding.
+    content = text.encode("utf-8", "surrogateescape")
+    if settings.output_file is not None:
+        try:
+            settings.output_file.write_bytes(content)
+        except OSError as error:
+            raise UsageError(f"{settings.output_file} cannot be written: {error.strerror}") from error
+        return
+    try:
+        _write(sys.stdout, text, content, as_text=settings.output_format == "text")
+    except BrokenPipeError:
+        # The reader has left: nothing more is said, also not when the interpreter flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(stdout: TextIO | None, text: str, content: bytes, as_text: bool) -> None:
+    if stdout is None:  # closed by the caller
+        return
+    if as_text or stdout.isatty():
+        encoding = stdout.encoding or "utf-8"
+        shown = text if as_text else neutral(text, keep="\t\n")
+        content = shown.encode(encoding, "backslashreplace")
+    stdout.buffer.write(content)
+    stdout.flush()
+
+
+def _apply(outcome: Outcome, settings: Settings) -> None:
+    from autodetach.source.write import write_files
+
+    changed = [] if settings.allow_dirty else _uncommitted(sorted(outcome.patched), settings.cwd)
+    if changed:
+        raise RefusedError(f"uncommitted changes in {', '.join(changed)}: commit them, or give --allow-dirty")
+    expected = {file: outcome.originals[file] for file in outcome.patched}
+    for warning in write_files(settings.cwd, outcome.patched, expected):
+        _say(f"autodetach: warning: {warning}")
+    if not settings.quiet:
+        _say(f"autodetach: applied to {', '.join(sorted(outcome.patched))}")
+
+
+def _uncommitted(files: Sequence[str], folder: Path) -> list[str]:
+    """Those of ``files`` that git would lose; none outside a repository or without git."""
+    command = [
+        "git",
+        "-c",
+        "core.fsmonitor=false",
+        "--literal-pathspecs",
+        "status",
+        "--porcelain",
+        "--",
+        *files,
+    ]
+    try:
+        status = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="surrogateescape")
+    except OSError:
+        return []
+    return [line[3:] for line in status.stdout.splitlines()] if status.returncode == 0 else []
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        print(neutral(line), file=sys.stderr, flush=True)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One call of the command line, to its exit status. Every error is one line on stderr."""
+    try:
+        return int(app(args=list(arguments), prog_name="autodetach", standalone_mode=False) or 0)
+    except AutodetachError as error:
+        _say(f"autodetach: error[{error.slug}]: {_one_line(error)}")
+        return error.status
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the parser's usage errors, whose class typer does not publish
+            hint = (
+                " (arguments of the program itself come after --)"
+                if "No such option" in str(getattr(error, "message", ""))
+                else ""
+            )
+            _say(f"autodetach: error[usage]: {_one_line(error.format_message())}{hint}")
+            return UsageError.status
+        if _wants_traceback(arguments):
+            traceback.print_exc()
+        _say(
+            f"autodetach: error[internal]: {type(error).__name__}: {_one_line(error)}; this is our fault: "
+            "please report it, with what the same command says with -vv"
+        )
+        return _OUR_FAULT
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+def _wants_traceback(arguments: Sequence[str]) -> bool:
+    ours = list(arguments)[: arguments.index("--")] if "--" in arguments else arguments
+    return sum(len(word) - 1 for word in ours if word.strip("v") == "-") + list(ours).count("--verbose") >= 2
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""The sentences that every format shares: what each failure is called, and what each cause means."""
+
+from __future__ import annotations
+
+from autodetach.model import Cause, FailureKind, Outcome
+
+FAILURES: dict[FailureKind, str] = {
+    FailureKind.SECOND_BACKWARD: "backward ran through a graph a second time",
+    FailureKind.IN_PLACE: "backward needs a value that was changed after it was saved",
+    FailureKind.NO_GRAD_FN: "backward was called on a loss that has no graph",
+    FailureKind.UNUSED_INPUT: "a gradient was asked for a tensor that the result does not depend on",
+    FailureKind.LEAF_IN_PLACE: "a leaf that requires a gradient was changed in place",
+    FailureKind.NUMPY_ON_GRAD: "numpy was asked to read a tensor that carries a graph",
+    FailureKind.DEEPCOPY_NON_LEAF: "a tensor that carries a graph was deep-copied",
+    FailureKind.NON_SCALAR_ROOT: "backward was called on a tensor of more than one number",
+}
+
+CAUSES: dict[Cause, str] = {
+    Cause.CARRIED_STATE: (
+        "A value that one step hands to the next still carries the graph that made it. The first "
+        "backward freed that graph; the next one walks into it again."
+    ),
+    Cause.ACCUMULATED_LOSS: (
+        "A sum of losses keeps growing and is backpropagated each time, so every backward walks again "
+        "through the terms that earlier ones have already used up."
+    ),
+    Cause.BUILT_ONCE: (
+        "A value is computed once, from parameters that should learn, and used in every step. Its graph "
+        "serves a single backward; the computation belongs where each step can make it anew."
+    ),
+    Cause.DATA_WITH_GRAPH: (
+        "A value that is meant as data (a target, an advantage, a feature) was made with a graph, and "
+        "every step that reads it walks back into that graph."
+    ),
+    Cause.SPURIOUS_LEAF: (
+        "A tensor that no optimizer holds was told to require a gradient. That ties the steps together "
+        "through a graph whose gradient nobody reads."
+    ),
+    Cause.GRAD_MODE_OFF: (
+        "The forward pass ran while gradients were switched off, so the loss has no graph to go back through."
+    ),
+    Cause.SHARED_GRAPH: (
+        "Two losses of one step share a part of their graph. The first backward frees that part before "
+        "the second one needs it."
+    ),
+    Cause.DISCARDED_GRADIENT: (
+        "Two losses share a part of the graph, and what the first one sends into it is thrown away "
+        "before any optimizer uses it. The first loss should not reach into that part at all."
+    ),
+    Cause.FIRST_ORDER_GRAD: (
+        "A gradient was taken without create_graph=True and then used in a loss. Its own graph was not "
+        "kept, so there is nothing to differentiate a second time."
+    ),
+    Cause.IN_PLACE_CHANGE: (
+        "A value that backward needs was overwritten between the forward pass and backward."
+    ),
+    Cause.STALE_ROOT: (
+        "backward was called on a loss that was already backpropagated, or that was kept from an "
+        "earlier step."
+    ),
+    Cause.CHECKPOINT: (
+        "Activation checkpointing ran the forward pass again during backward, and what it found then "
+        "did not fit."
+    ),
+    Cause.NOT_DIFFERENTIABLE: (
+        "The way from the parameters to the loss passes through an operation that has no gradient."
+    ),
+    Cause.UNKNOWN: (
+        "The recording shows where the graph was used twice, but not which of the known mistakes led there."
+    ),
+}
+
+NOTHING_TO_REPAIR = "nothing to repair: the program ran to its end"
+
+
+def proof(outcome: Outcome) -> str:
+    """On what the verdict rests: "proved on cpu for 12 optimizer steps under bubblewrap"."""
+    steps = f" for {outcome.steps_proved} optimizer step{'s' * (outcome.steps_proved != 1)}"
+    under = f" under {outcome.isolation}" if outcome.isolation not in ("", "none") else ", not isolated"
+    return f"proved on {outcome.device}{steps if outcome.steps_proved else ''}{under}"
