@@ -10,8 +10,22 @@ HERE = Path(__file__).resolve().parent
 FOLDERS = (HERE / "cases", HERE / "own")
 
 CAUSES = frozenset(
-    "carried-state built-once shared-graph accumulated-loss gan-shared attribute-state requires-grad no-grad "
-    "first-order-grad in-place replayed-tensors dataset-with-graph closure other".split()
+    {
+        "accumulated-loss",
+        "attribute-state",
+        "built-once",
+        "carried-state",
+        "closure",
+        "dataset-with-graph",
+        "first-order-grad",
+        "gan-shared",
+        "in-place",
+        "no-grad",
+        "other",
+        "replayed-tensors",
+        "requires-grad",
+        "shared-graph",
+    }
 )
 
 WORDINGS = {

@@ -2,13 +2,13 @@
 """Independent judge of a repair: do two versions of a training program train the same way?
 
     judge.py record [--max-steps N] [--timeout S] OUT.json ENTRY [ARGS...]   run ENTRY, write its trajectory
-    judge.py compare [--losses] GOT.json WANT.json                           exit 0 when they train the same way
+    judge.py compare [--losses] GOT.json WANT.json                           exit 0 when they train alike
 
 A trajectory holds, for every optimizer step, random projections of all parameters after the step and which
 parameters had a gradient, and (16 samples in the first 40 steps) how many autograd nodes are alive; for every
-backward call, the loss. Two programs train the same way when steps and projections agree to a relative 1e-4 and the
-first program's live graph does not grow where the second's does. With ``--losses`` the losses must agree as well:
-for programs that update their parameters by hand and never call an optimizer.
+backward call, the loss. Two programs train the same way when steps and projections agree to a relative 1e-4
+and the first program's live graph does not grow where the second's does. With ``--losses`` the losses must
+agree as well: for programs that update their parameters by hand and never call an optimizer.
 
 It knows nothing of how a patch was made, needs torch alone, and is run with the program's own Python.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import random
@@ -130,7 +131,7 @@ def grows(live: list[int]) -> bool:
     It does when it rises at most samples of the later half and never falls.
     """
     half = live[len(live) // 2 :]
-    pairs = list(zip(half, half[1:], strict=False))
+    pairs = list(itertools.pairwise(half))
     rises = sum(x < y for x, y in pairs)
     return len(half) >= 4 and rises >= 0.6 * (len(half) - 1) and all(x <= y for x, y in pairs)
 

@@ -4,9 +4,9 @@
     score.py [--tool 'autodetach fix'] [--python PYTHON] [--json OUT] [--keep DIR] [--time] [--jobs N]
              [--corpus DIR]... [CASES_DIR] [SLUG...]
 
-For each case the program in before/ is copied to a fresh folder and `TOOL ENTRY [-- ARGS]` is run in it. The unified
-diff on its standard output is applied to another fresh copy with `git apply`, and the judge compares the training of
-that copy with the training of after/ (or of any other folder named after-*).
+For each case the program in before/ is copied to a fresh folder and `TOOL ENTRY [-- ARGS]` is run in it. The
+unified diff on its standard output is applied to another fresh copy with `git apply`, and the judge compares
+the training of that copy with the training of after/ (or of any other folder named after-*).
 
 Verdicts: correct    the patched program trains as the expert's does (or: rightly explained, no patch)
           abstained  no patch, though a correct one exists; the honest miss
@@ -17,6 +17,7 @@ Verdicts: correct    the patched program trains as the expert's does (or: rightl
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -82,10 +83,8 @@ def sh(command: list[str], folder: Path, timeout: float = 300) -> Done:
         except subprocess.TimeoutExpired:
             code = 124
         seconds = time.perf_counter() - start
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
         out.seek(0)
         err.seek(0)
@@ -125,7 +124,7 @@ def experts_trajectory(python: str, expert: Path, case: Case, work: Path) -> Pat
 
 
 def against_experts(got: Path, python: str, case: Case, work: Path) -> str:
-    """Empty when the trajectory in ``got`` equals an expert's; else what the judge says against the last one."""
+    """Empty when the trajectory in ``got`` equals an expert's; else the judge's word on the last one."""
     reason = "differs: no patch was right here"
     how = ["--losses"] if case.judge_losses else []
     for expert in case.experts:
