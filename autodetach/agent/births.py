@@ -18,6 +18,7 @@ class Births:
     def __init__(self):
         self._tables = {}
         self._counts = {}
+        self.first_seen = {}  # site -> the sequence number when it ran first
         self._main = threading.get_ident()
 
     def _table(self):
@@ -29,6 +30,8 @@ class Births:
 
     def occurrence(self, site):
         count = self._counts.get(site, 0)
+        if not count:
+            self.first_seen[site] = sequence()
         self._counts[site] = count + 1
         return count
 

@@ -6,7 +6,7 @@ import multiprocessing.context
 import threading
 
 import torch
-import torch.optim.optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 
 def install(recorder, mode_class):
@@ -85,8 +85,8 @@ def _optimizers(recorder):
         return plain_module_zero(self, *args, **kwargs)
 
     base.__init__, base.zero_grad, torch.nn.Module.zero_grad = init, zero_grad, module_zero_grad
-    torch.optim.optimizer.register_optimizer_step_pre_hook(recorder.before_step)
-    torch.optim.optimizer.register_optimizer_step_post_hook(recorder.after_step)
+    register_optimizer_step_pre_hook(recorder.before_step)
+    register_optimizer_step_post_hook(recorder.after_step)
 
 
 def _threads(recorder, mode_class):

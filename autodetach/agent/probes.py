@@ -5,7 +5,7 @@ hands its value through. Whenever a *watched* tensor (one that the reference run
 a tuple, list or dict, the place is reported once a tensor:
 
 ``passage`` {birth, point: [file, line, column, end line, end column], structure, path, order, step}
-``others``  {point, count}: how often tensors with a graph passed that are *not* watched; an edit would cut them too.
+``others``  {point, path, count}: how often tensors with a graph passed that are *not* watched; an edit would cut them too.
 
 ``structure`` is the value's shape as nested JSON: "tensor", "other", ["tuple", [...]], ["list", [...]],
 ["dict", {...}], ["namedtuple", name, [[field, ...], ...]]. Positions are those of the source, so that sites are the
@@ -60,6 +60,10 @@ class _Wrap(ast.NodeTransformer):
             node.value = self.visit(node.value)
             return node
         return self.visit(node)
+
+    def visit_Subscript(self, node):
+        node.value = self.visit(node.value)  # an index is no value that travels, and a slice cannot be wrapped
+        return self._wrapped(node)
 
     def visit_Starred(self, node):
         return self.generic_visit(node) if isinstance(node.ctx, ast.Load) else node
@@ -170,8 +174,9 @@ class Probes:
         with torch._C.DisableTorchFunction():
             birth = self.recorder.births.of(tensor)
             if birth is None or birth not in self.recorder.wanted:
-                if point not in self.others or self.others[point] < 1000:
-                    self.others[point] = self.others.get(point, 0) + 1
+                place = (point, path)
+                if len(self.others) < 20_000 or place in self.others:
+                    self.others[place] = self.others.get(place, 0) + 1
                 return
             key = (birth, point, path)
             if key in self._known or len(self._known) > 20_000:
@@ -183,14 +188,18 @@ class Probes:
                 birth=birth,
                 point=self.points[point],
                 structure=structure(whole),
-                path=[p if isinstance(p, (int, str)) else repr(p) for p in path],
+                path=plain(path),
                 order=self._order,
                 step=[self.recorder.steps, self.recorder.backwards],
             )
 
     def report(self):
-        for point, count in self.others.items():
-            self.recorder.wire.send("others", point=self.points[point], count=count)
+        for (point, path), count in self.others.items():
+            self.recorder.wire.send("others", point=self.points[point], path=plain(path), count=count)
+
+
+def plain(path):
+    return [p if isinstance(p, (int, str)) else repr(p) for p in path]
 
 
 def structure(value, depth=4):

@@ -78,8 +78,13 @@ class Recorder:
     def operation(self, func, args, kwargs):
         """Run one torch call of the program's; called with the mode switched off."""
         name = getattr(func, "__name__", "")
-        if self.paused or name in ("__set__", "backward"):
+        if self.paused or name == "backward":
             return func(*args, **kwargs)
+        if name == "__set__":
+            result = func(*args, **kwargs)
+            if func.__self__.__name__ == "requires_grad" and args[1]:
+                self.note_leaf(args[0], self.sites.at(sys._getframe(2)))
+            return result
         if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
             return func(*args, **kwargs)
         site = self.sites.at(sys._getframe(2))
@@ -176,6 +181,7 @@ class Recorder:
         site = self.sites.at(sys._getframe(2))
         number = self.backwards + 1
         before = self.before_backward(call, roots, site, number, retain, create)
+        occurrence, start = self.births.occurrence(site), sequence()
         self.paused += 1
         try:
             result = plain(*args, **kwargs)
@@ -184,10 +190,14 @@ class Recorder:
             self.failure(error, site, call, roots)
             raise
         self.paused -= 1
+        if sequence() > start:  # create_graph=True
+            self.births.add(start, sequence(), site, occurrence)
         self.backwards = number
         self._event("backward", number, retain or create)
         self._send_backward(call, roots, site, number, retain, create, before)
         self.after_backward(call, roots, site, number, retain, create)
+        if call == "grad" and not create:
+            self.first_order(result, site)
         if not self.optimizers and call == "backward":
             self._check_horizon()
         return result
@@ -197,6 +207,9 @@ class Recorder:
 
     def after_backward(self, call, roots, site, number, retain, create):
         pass
+
+    def first_order(self, result, site):
+        """``autograd.grad`` handed out gradients that have no graph of their own."""
 
     def _event(self, kind, count, retained=False):
         self.last_event = sequence()

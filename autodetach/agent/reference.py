@@ -101,6 +101,8 @@ class Reference(Observer):
         self._flows = set()
         self._now = ()
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
+        self._lost = {}  # leaf -> backwards whose gradient it would hold, had nothing been cut
+        self._leaves_of = {}  # pair -> the leaves below its operand
 
     # -- staleness ----------------------------------------------------------------------------------------------
 
@@ -190,10 +192,13 @@ class Reference(Observer):
         if node is not None:
             at = node._sequence_nr()
             held = self.held_parameters()
+            below = graph.leaves(node, 50_000)[:1000]
+            self._leaves_of[number] = [leaf._cdata for leaf in below]
             fields = {
                 "made": self.made(at),
                 "since": self.since(at),
-                "leaves": [self.describe_leaf(leaf, held) for leaf in graph.leaves(node, 50_000)[:200]],
+                "read_before": self.births.first_seen.get(site, at) < at,
+                "leaves": [self.describe_leaf(leaf, held) for leaf in below],
                 "history": sorted(self._pairs_below(node)),
             }
         self.wire.send(
@@ -253,13 +258,21 @@ class Reference(Observer):
                 if call == "backward":
                     for leaf in graph.leaves(node):
                         self._pending.setdefault(leaf._cdata, set()).add(number)
+        if call == "backward":
+            for pair in reached:
+                for leaf in self._leaves_of.get(pair, ()):
+                    self._lost.setdefault(leaf, set()).add(number)
         if reached:
             self.wire.send("reached", backward=number, call=call, site=site, pairs=sorted(reached))
 
     def on_step(self, optimizer, parameters):
-        return {"uses": [sorted(self._pending.get(p._cdata, ())) for p in parameters]}
+        return {
+            "uses": [sorted(self._pending.get(p._cdata, ())) for p in parameters],
+            "lost": [sorted(self._lost.get(p._cdata, ())) for p in parameters],
+        }
 
     @recorder_failure
     def zeroed(self, parameters):
         for p in parameters:
             self._pending.pop(p._cdata, None)
+            self._lost.pop(p._cdata, None)

@@ -78,10 +78,6 @@ class Server:
             os.close(writer)
             self._child(request, reader)
         os.close(reader)
-        try:
-            os.setpgid(pid, pid)
-        except OSError:
-            pass
         self.runs[pid] = request["id"]
         say(self.out, started=request["id"])
         os.close(writer)  # the child goes on once the parent knows it started
@@ -232,6 +228,10 @@ def main():
     import importlib
 
     importlib.import_module(f"{PACKAGE}.run")
+    try:
+        importlib.import_module("torch._dynamo")  # every program's first optimizer step would; here it is once
+    except Exception:
+        pass
     become_subreaper()
     say(out, ready=True, python=version, torch=torch.__version__, cuda=_cuda_seen())
     server = Server(out)

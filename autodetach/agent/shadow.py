@@ -100,9 +100,6 @@ class Shadow(Observer):
         finally:
             self._checkpoints.pop()
 
-    def after_backward(self, call, roots, site, number, retain, create):
-        super().after_backward(call, roots, site, number, retain, create)
-
     def first_order(self, result, site):
         """Results of an ``autograd.grad`` that built no graph."""
         for tensor in tensors(result):

@@ -1,0 +1,393 @@
+"""What one run said, as typed records. Hostile or broken events are dropped, never believed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autodetach.model import Chain, Failure, FailureKind, Frame, Json, Span
+
+Birth = tuple[str, int, int, int]
+"""Site, occurrence of that site, distance from the end of the call's nodes, output: the same in every run."""
+
+Number = float | str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step: which optimizer, its parameters' fingerprints after it, gradient norms before it."""
+
+    n: int
+    optimizer: int
+    params: tuple[tuple[Number, Number], ...]
+    grads: tuple[Number | None, ...]
+    backwards: int
+    uses: tuple[frozenset[int], ...] = ()
+    lost: tuple[frozenset[int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Backward:
+    n: int
+    call: str
+    site: str
+    steps: int
+    loss: tuple[Number, ...]
+    retain: bool
+    create: bool
+    leaves: tuple[tuple[str, Number | None, tuple[Number, Number]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor that gradients are accumulated into; ``optimizer`` is (its number, place) where one holds it."""
+
+    number: int
+    optimizer: tuple[int, int] | None
+    site: str | None
+    anonymous: bool
+    parameter: bool
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A tensor (its birth) and a reading site: what a reference run cuts."""
+
+    id: int
+    birth: Birth | None
+    site: str
+    call: str
+    operand: tuple[int | str, ...]
+    state: str
+    in_place: bool
+    made: tuple[int, int]
+    read: tuple[int, int]
+    since: tuple[tuple[str, int, bool], ...]
+    leaves: tuple[Leaf, ...]
+    history: frozenset[int]
+    scalar: bool
+    read_before: bool
+
+    @property
+    def key(self) -> Json:
+        """As the agent wants it back."""
+        return {"birth": self.birth, "site": self.site, "call": self.call, "operand": self.operand}
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (self.birth, self.site, self.call, self.operand)
+
+    @property
+    def value(self) -> tuple[str, int, int]:
+        """The kind of tensor: everything that this maker makes, whenever."""
+        assert self.birth is not None
+        return (self.birth[0], self.birth[2], self.birth[3])
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        """The kind of pair: this maker's tensors read at this site."""
+        return (*self.value, self.site, self.call, self.operand)
+
+    @property
+    def updated_between(self) -> bool:
+        """Whether an optimizer step lies between the tensor's making and this reading."""
+        return any(kind == "step" for kind, _, _ in self.since)
+
+
+@dataclass(frozen=True)
+class Passage:
+    birth: Birth
+    point: Span
+    structure: Any
+    path: tuple[int | str, ...]
+    order: int
+    step: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Flow:
+    birth: Birth
+    site: str
+    call: str
+    operand: tuple[int | str, ...]
+    read: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Dead:
+    state: str
+    node: str
+    site: str | None
+    made: tuple[int, int]
+    since: tuple[tuple[str, int, bool], ...]
+
+
+@dataclass(frozen=True)
+class Root:
+    """What a failing (or stale) backward's root looked like."""
+
+    again: bool
+    made: tuple[int, int]
+    since: tuple[tuple[str, int, bool], ...]
+    dead: tuple[Dead, ...]
+    states: Mapping[str, int]
+    leaves: tuple[Leaf, ...]
+    birth: Birth | None = None
+
+
+@dataclass(frozen=True)
+class Shade:
+    """An operation that lost the graph."""
+
+    site: str
+    call: str
+    reason: str
+    grad: bool
+    inference: bool
+    on_path: bool
+
+
+@dataclass(frozen=True)
+class Recording:
+    sites: Mapping[str, Chain]
+    steps: tuple[Step, ...] = ()
+    backwards: tuple[Backward, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    reached: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    flows: tuple[Flow, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
+    stale_roots: tuple[Root, ...] = ()
+    failure: Failure | None = None
+    failure_call: str = ""
+    failure_site: str = ""
+    failure_roots: tuple[Root, ...] = ()
+    shades: tuple[Shade, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    live: tuple[tuple[int, int], ...] = ()
+    how: str = ""
+    progress: int = 0
+    traceback: str = ""
+    notes: tuple[str, ...] = ()
+    agent_errors: tuple[str, ...] = ()
+    has_optimizer: bool = False
+
+    def chain(self, site: str | None) -> Chain:
+        return self.sites.get(site or "", ())
+
+    @property
+    def relevant(self) -> frozenset[int]:
+        """Pairs that a backward would have reached, through other pairs' own past included."""
+        by_id = {p.id: p for p in self.pairs}
+        todo = [i for ids in self.reached.values() for i in ids]
+        found: set[int] = set()
+        while todo:
+            number = todo.pop()
+            if number in by_id and number not in found:
+                found.add(number)
+                todo += by_id[number].history
+        return frozenset(found)
+
+    @property
+    def direct(self) -> frozenset[int]:
+        return frozenset(i for ids in self.reached.values() for i in ids)
+
+
+def _span(values: Any) -> Span:
+    file, line, column, end_line, end_column = values
+    return Span(str(file), int(line), int(column), int(end_line), int(end_column))
+
+
+def _chain(rows: Any) -> Chain:
+    return tuple(Frame(_span(row[:5]), str(row[5]), bool(row[6])) for row in rows)
+
+
+def _two(values: Any) -> tuple[int, int]:
+    return int(values[0]), int(values[1])
+
+
+def _since(rows: Any) -> tuple[tuple[str, int, bool], ...]:
+    return tuple((str(k), int(n), bool(kept)) for k, n, kept in rows or ())
+
+
+def _birth(row: Any) -> Birth | None:
+    return (str(row[0]), int(row[1]), int(row[2]), int(row[3])) if row else None
+
+
+def _leaf(row: Json) -> Leaf:
+    held = row.get("optimizer")
+    return Leaf(
+        number=int(row["leaf"]),
+        optimizer=_two(held) if held else None,
+        site=row.get("site"),
+        anonymous=bool(row.get("anonymous")),
+        parameter=bool(row.get("parameter")),
+        shape=tuple(row.get("shape") or ()),
+    )
+
+
+def _root(row: Json) -> Root:
+    return Root(
+        again=bool(row.get("again")),
+        made=_two(row["made"]),
+        since=_since(row.get("since")),
+        dead=tuple(
+            Dead(d["state"], d["node"], d.get("site"), _two(d["made"]), _since(d.get("since")))
+            for d in row.get("dead") or ()
+        ),
+        states=dict(row.get("states") or {}),
+        leaves=tuple(_leaf(leaf) for leaf in row.get("leaves") or ()),
+        birth=_birth(row.get("birth")),
+    )
+
+
+class _Reader:
+    """Collects one process's events."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[Any]] = defaultdict(list)
+        self.reached: dict[int, frozenset[int]] = {}
+        self.others: dict[tuple[Span, tuple[int | str, ...]], int] = {}
+        self.fields: dict[str, Any] = {}
+
+    def take(self, e: Json, sites: Mapping[str, Chain]) -> None:
+        kind = e["event"]
+        method = getattr(self, f"_{kind.replace('-', '_')}", None)
+        if method is not None:
+            method(e, sites)
+
+    def _step(self, e: Json, _: Any) -> None:
+        self.lists["steps"].append(
+            Step(
+                n=int(e["n"]),
+                optimizer=int(e["optimizer"]),
+                params=tuple((p[0], p[1]) for p in e["params"]),
+                grads=tuple(e["grads"] or ()),
+                backwards=int(e["backwards"]),
+                uses=tuple(frozenset(u) for u in e.get("uses") or ()),
+                lost=tuple(frozenset(u) for u in e.get("lost") or ()),
+            )
+        )
+
+    def _backward(self, e: Json, _: Any) -> None:
+        self.lists["backwards"].append(
+            Backward(
+                n=int(e["n"]),
+                call=str(e["call"]),
+                site=str(e["site"]),
+                steps=int(e["steps"]),
+                loss=tuple(e.get("loss") or ()),
+                retain=bool(e["retain"]),
+                create=bool(e["create"]),
+                leaves=tuple((str(n), g, (f[0], f[1])) for n, g, f in e.get("leaves") or ()),
+            )
+        )
+
+    def _pair(self, e: Json, _: Any) -> None:
+        self.lists["pairs"].append(
+            Pair(
+                id=int(e["id"]),
+                birth=_birth(e.get("birth")),
+                site=str(e["site"]),
+                call=str(e["call"]),
+                operand=tuple(e["operand"]),
+                state=str(e["state"]),
+                in_place=bool(e["in_place"]),
+                made=_two(e.get("made") or (0, 0)),
+                read=_two(e["read"]),
+                since=_since(e.get("since")),
+                leaves=tuple(_leaf(leaf) for leaf in e.get("leaves") or ()),
+                history=frozenset(e.get("history") or ()),
+                scalar=bool(e.get("scalar")),
+                read_before=bool(e.get("read_before")),
+            )
+        )
+
+    def _reached(self, e: Json, _: Any) -> None:
+        self.reached[int(e["backward"])] = frozenset(int(i) for i in e["pairs"])
+
+    def _flow(self, e: Json, _: Any) -> None:
+        birth = _birth(e["birth"])
+        if birth is not None:
+            self.lists["flows"].append(Flow(birth, e["site"], e["call"], tuple(e["operand"]), _two(e["read"])))
+
+    def _passage(self, e: Json, _: Any) -> None:
+        birth = _birth(e["birth"])
+        if birth is not None:
+            self.lists["passages"].append(
+                Passage(birth, _span(e["point"]), e["structure"], tuple(e["path"]), int(e["order"]), _two(e["step"]))
+            )
+
+    def _others(self, e: Json, _: Any) -> None:
+        self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+
+    def _root(self, e: Json, _: Any) -> None:
+        self.lists["stale_roots"].append(_root(e))
+
+    def _failure(self, e: Json, sites: Mapping[str, Chain]) -> None:
+        self.fields["failure"] = Failure(
+            kind=FailureKind(e["kind"]),
+            message=str(e["message"]),
+            chain=sites.get(e["site"], ()),
+            steps=int(e["steps"]),
+            backwards=int(e["backwards"]),
+        )
+        self.fields["failure_call"] = str(e["call"])
+        self.fields["failure_site"] = str(e["site"])
+        self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
+
+    def _shadow(self, e: Json, _: Any) -> None:
+        self.fields["shades"] = tuple(
+            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p)) for s, c, r, g, i, p in e["nodes"]
+        )
+        self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
+
+    def _live(self, e: Json, _: Any) -> None:
+        self.lists["live"].append((int(e["n"]), int(e["nodes"])))
+
+    def _note(self, e: Json, _: Any) -> None:
+        if "caught the error itself" in str(e["text"]):
+            self.fields.pop("failure", None)
+        self.lists["notes"].append(str(e["text"])[:500])
+
+    def _agent_error(self, e: Json, _: Any) -> None:
+        self.lists["agent_errors"].append(str(e["text"])[:2000])
+
+    def _end(self, e: Json, _: Any) -> None:
+        self.fields["how"] = str(e["how"])
+        self.fields["progress"] = int(e["steps"])
+        self.fields["traceback"] = str(e["traceback"])
+
+    @property
+    def weight(self) -> tuple[bool, int]:
+        return "failure" in self.fields, len(self.lists["backwards"]) + len(self.lists["steps"])
+
+    def recording(self, sites: Mapping[str, Chain]) -> Recording:
+        lists = {name: tuple(values) for name, values in self.lists.items()}
+        fields = dict(self.fields)
+        steps = lists.get("steps", ())
+        fields.setdefault("progress", len(steps) or len(lists.get("backwards", ())))
+        return Recording(
+            sites=sites, reached=self.reached, others=self.others, has_optimizer=bool(steps), **lists, **fields
+        )
+
+
+def read(events: Iterable[Json]) -> Recording:
+    """The recording of the process that trains: where a child failed or trained, that child's."""
+    sites: dict[str, Chain] = {}
+    readers: dict[int, _Reader] = {}
+    for event in events:
+        try:
+            if event["event"] == "site":
+                sites[str(event["site"])] = _chain(event["chain"])
+            else:
+                reader = readers.setdefault(int(event.get("process", 0)), _Reader())
+                reader.take(event, sites)
+        except (KeyError, ValueError, TypeError, IndexError):
+            continue
+    if not readers:
+        return Recording(sites={})
+    return max(readers.values(), key=lambda r: r.weight).recording(sites)
