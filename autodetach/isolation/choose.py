@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from autodetach.errors import RefusedError, UsageError
+from autodetach.isolation.bubblewrap import Bubblewrap
 from autodetach.isolation.interface import Mechanism
+from autodetach.isolation.landlock import Landlock
 from autodetach.isolation.none import Unconfined
 
 WANTED = ("auto", "bubblewrap", "landlock", "none", "require")
@@ -11,7 +15,7 @@ WANTED = ("auto", "bubblewrap", "landlock", "none", "require")
 
 def known() -> tuple[Mechanism, ...]:
     """All mechanisms but none, strongest first."""
-    return ()
+    return (Bubblewrap(), Landlock()) if sys.platform.startswith("linux") else ()
 
 
 def choose(wanted: str = "auto") -> Mechanism:

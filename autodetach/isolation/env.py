@@ -53,7 +53,7 @@ def is_secret(name: str, value: str = "") -> bool:
 def run_environment(
     user: Mapping[str, str], *, temp: Path, caches: Path, network: bool, let_through: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Build the environment. ``let_through`` names variables that pass whatever they look like (``--env``)."""
+    """Build the environment. ``let_through`` names variables that pass whatever they are (``--env``)."""
     wanted = frozenset(let_through)
     env = {
         name: value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -16,15 +17,21 @@ if TYPE_CHECKING:
     from autodetach.runner.project import Project
     from autodetach.runner.scratch import Scratch
 
+_MOST_PARTS = 500
+_ASK_PREFIXES = """
+import os, sys
+print("\\0".join({sys.prefix, sys.base_prefix, os.path.realpath(sys.executable), *sys.path}))
+"""
+
 
 def policy_for(
     project: Project, interpreter: Path, scratch: Scratch, network: bool, shared_memory: int | None
 ) -> Policy:
     """Writable is the scratch alone; readable is all but the usual secrets."""
     package = Path(__file__).resolve().parent.parent
-    readable = [project.root, package, *_prefixes(interpreter)]
+    readable = [*_parts(project.root), package, *_prefixes(interpreter)]
     if not project.cwd_inside:
-        readable.append(project.cwd)
+        readable += _parts(project.cwd)
     readable = [path for path in readable if path != Path("/") and path.exists()]
     return Policy(
         writable=(scratch.runs, scratch.wire, scratch.temp, scratch.caches),
@@ -36,13 +43,28 @@ def policy_for(
     )
 
 
+def _parts(folder: Path) -> list[Path]:
+    """A folder; of the temp folder only the files and folders in it, because sockets of the machine are there
+    too.
+    """
+    if str(folder) not in (os.path.realpath(tempfile.gettempdir()), "/tmp", "/var/tmp"):
+        return [folder]
+    with os.scandir(folder) as entries:
+        wanted = [
+            Path(entry.path)
+            for entry in entries
+            if not entry.name.startswith((".", "autodetach-"))
+            and (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False))
+        ]
+    return wanted[:_MOST_PARTS]
+
+
 @lru_cache
 def _prefixes(interpreter: Path) -> tuple[Path, ...]:
     """Where an interpreter and what it imports live; asked of itself, because environments chain."""
-    ask = "import sys, os; print('\\0'.join({sys.prefix, sys.base_prefix, os.path.realpath(sys.executable), *sys.path}))"
     try:
         said = subprocess.run(
-            [interpreter, "-c", ask],
+            [interpreter, "-c", _ASK_PREFIXES],
             capture_output=True,
             timeout=60,
             check=False,

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 IN_HOME = (
-    ".ssh", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".gnupg", ".netrc", "_netrc", ".git-credentials",
-    ".config/git/credentials", ".config/gh", ".config/hub", ".config/glab-cli", ".pypirc", ".npmrc", ".yarnrc.yml",
-    ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".kaggle", ".config/kaggle",
-    ".huggingface/token", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".wandb/settings",
-    ".config/wandb/settings", ".comet.config", ".neptune", ".password-store", ".local/share/keyrings",
-    ".local/share/kwalletd", ".config/op", ".config/rclone", ".s3cfg", ".boto", ".oci", ".terraform.d",
-    ".vault-token", ".pgpass", ".my.cnf", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium",
-    ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", ".config/Signal",
-    ".config/Slack", ".electrum", ".bitcoin", ".ethereum", ".bash_history", ".zsh_history", ".python_history",
-    ".psql_history", ".local/share/fish/fish_history", ".Xauthority", ".ICEauthority", ".config/pulse/cookie",
-    "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
-    "Library/Application Support/Firefox", "Library/Safari", "Library/Messages", "Library/Mail",
+    ".ssh", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".gnupg", ".netrc", "_netrc",
+    ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub", ".config/glab-cli",
+    ".pypirc", ".npmrc", ".yarnrc.yml", ".cargo/credentials", ".cargo/credentials.toml",
+    ".gem/credentials", ".kaggle", ".config/kaggle", ".huggingface/token", ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens", ".wandb/settings", ".config/wandb/settings", ".comet.config",
+    ".neptune", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".config/op",
+    ".config/rclone", ".s3cfg", ".boto", ".oci", ".terraform.d", ".vault-token", ".pgpass", ".my.cnf",
+    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+    ".config/microsoft-edge", ".config/vivaldi", ".config/opera", ".config/Signal", ".config/Slack",
+    ".electrum", ".bitcoin", ".ethereum", ".bash_history", ".zsh_history", ".python_history",
+    ".psql_history", ".local/share/fish/fish_history", ".Xauthority", ".ICEauthority",
+    ".config/pulse/cookie", "Library/Keychains", "Library/Cookies",
+    "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Safari",
+    "Library/Messages", "Library/Mail",
 )  # fmt: skip
 IN_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/ssl/private", "/etc/kubernetes",
              "/var/lib/docker", "/var/run/secrets", "/var/backups", "/proc/kcore")  # fmt: skip

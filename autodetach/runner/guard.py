@@ -1,9 +1,9 @@
 """Stands between us and the server, outside the confinement: what was started dies with it, whatever it does.
 
-Run as a script by our own interpreter: ``guard.py LIFELINE COMMAND...`` where LIFELINE is the read end of a pipe whose
-write end only the parent holds. The guard ends everything below it when the command ends, when the lifeline breaks
-(the parent is gone, even by SIGKILL) or when it is told to by SIGTERM. As a child subreaper it also inherits what the
-program tries to leave behind by forking twice.
+Run as a script by our own interpreter: ``guard.py LIFELINE COMMAND...`` where LIFELINE is the read end of a
+pipe whose write end only the parent holds. The guard ends everything below it when the command ends, when the
+lifeline breaks (the parent is gone, even by SIGKILL) or when it is told to by SIGTERM. As a child subreaper
+it also inherits what the program tries to leave behind by forking twice.
 """
 
 from __future__ import annotations

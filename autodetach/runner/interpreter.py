@@ -74,7 +74,8 @@ def _checked(path: Path, origin: str) -> Path:
     if len(answer) != 3 or answer[0] != "autodetach" or not (answer[1] + answer[2]).isdigit():
         raise InterpreterError(f"{path} (from {origin}) is not a Python interpreter")
     if (int(answer[1]), int(answer[2])) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
         raise InterpreterError(
-            f"{path} (from {origin}) is Python {answer[1]}.{answer[2]}; at least {OLDEST[0]}.{OLDEST[1]} is needed"
+            f"{path} (from {origin}) is Python {answer[1]}.{answer[2]}, too old: {wanted} or later is needed"
         )
     return path

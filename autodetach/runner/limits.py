@@ -29,11 +29,11 @@ class Limits:
 
     def rlimits(self) -> dict[str, int]:
         """What the server sets on the run's process: a second line, the tree is watched from outside."""
-        wanted = {"RLIMIT_CORE": 0}
+        wanted = {"core": 0}
         if self.cpu is not None:
-            wanted["RLIMIT_CPU"] = int(self.cpu) + 2
+            wanted["cpu"] = int(self.cpu) + 2
         if self.scratch is not None:
-            wanted["RLIMIT_FSIZE"] = self.scratch
+            wanted["fsize"] = self.scratch
         return wanted
 
 

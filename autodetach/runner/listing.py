@@ -9,10 +9,12 @@ from stat import S_ISREG
 from autodetach.runner.project import FOREIGN, Project, is_environment
 
 SKIPPED = FOREIGN | {
-    ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".cache", ".hypothesis", ".idea", ".vscode"
+    ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".cache", ".hypothesis",
+    ".idea", ".vscode",
 }  # fmt: skip
 SOURCE = (".py", ".pyi", ".pyx", ".so", ".pyd", ".yaml", ".yml", ".toml", ".json", ".cfg", ".ini")
-# A program often writes over or appends to its own outputs of yesterday, which a link into a read-only place forbids.
+# A program often writes over or appends to its own outputs of yesterday, which a link into a read-only place
+# forbids.
 OUTPUTS = (".pt", ".pth", ".ckpt", ".log", ".csv", ".out", ".npz", ".pkl", ".png", ".h5")
 OUTPUT_PREFIX = "events.out.tfevents"
 SMALL = 1 << 20

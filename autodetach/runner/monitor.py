@@ -22,7 +22,7 @@ _KILL_PATIENCE = 5.0
 
 
 class Monitor:
-    """``end`` kills one run for a reason, ``escalate`` the whole server, ``finished`` clears up after a run."""
+    """``end`` kills one run for a reason, ``escalate`` the whole server, ``finished`` clears up after one."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Monitor:
         self._runs: list[Run] = []
         self._wake = threading.Condition()
         self._stopping = False
+        self._tick = threading.Event()
         self._guard = -1
         self._cpu_before: dict[str, float] = {}
         self._usage_due = self._disk_due = 0.0
@@ -52,6 +53,10 @@ class Monitor:
         with self._wake:
             self._runs.append(run)
             self._wake.notify()
+
+    def look(self) -> None:
+        """Something happened: do not wait for the next look."""
+        self._tick.set()
 
     def stop(self) -> None:
         """Hand over what is left (the session has marked it as over) and end the thread."""
@@ -73,7 +78,8 @@ class Monitor:
                 self._look_at(run)
             self._measure([run for run in runs if not run.over])
             if not any(run.over for run in runs):
-                time.sleep(_EVENTS_EVERY)
+                self._tick.wait(_EVENTS_EVERY)
+                self._tick.clear()
 
     def _look_at(self, run: Run) -> None:
         if run.over:
@@ -104,7 +110,9 @@ class Monitor:
             self._disk_due = now + max(_DISK_EVERY, 10 * (time.monotonic() - now))
 
     def _trees(self, runs: list[Run], known: dict[int, int]) -> list[tuple[Run, list[int]]]:
-        """Which processes are whose. What cannot be told apart counts for the only run, or else for the newest."""
+        """Which processes are whose. What cannot be told apart counts for the only run, or else for the
+        newest.
+        """
         everything = descendants(self._guard, known)
         by_name = {proctree.inner_pid(pid): pid for pid in everything} if len(runs) > 1 else {}
         trees = []

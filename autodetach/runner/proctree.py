@@ -67,9 +67,10 @@ def end_marked(marker: str, seconds: float = 3.0) -> None:
     wanted = f"{MARKER}={marker}".encode()
     deadline = time.monotonic() + seconds
     while found := _marked(wanted):
-        for pid in {below for pid in found for below in (pid, *descendants(pid))}:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        for top in found:
+            for pid in (top, *descendants(top)):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return
         time.sleep(0.005)

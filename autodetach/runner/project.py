@@ -32,8 +32,8 @@ class Project:
     """The folder that is copied for every run, and the program within it.
 
     ``root`` is absolute with symlinks resolved; ``entry`` is the script relative to it (the module's name for
-    ``-m``); ``cwd`` is where the user stands. A ``shallow`` project is one whose root would be the home folder, the
-    temp folder or ``/``: of such a root only what looks like source is copied.
+    ``-m``); ``cwd`` is where the user stands. A ``shallow`` project is one whose root would be the home
+    folder, the temp folder or ``/``: of such a root only what looks like source is copied.
     """
 
     root: Path
@@ -75,7 +75,7 @@ class Project:
         return self.cwd == self.root or self.root in self.cwd.parents
 
     def is_project_file(self, path: Path | str) -> bool:
-        """Whether a file is the user's own source: below the root and in no environment or repository folder."""
+        """Whether a file is the user's own: below the root and in no environment or repository folder."""
         try:
             parts = Path(os.path.realpath(path)).relative_to(self.root).parts
         except ValueError:

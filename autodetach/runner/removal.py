@@ -1,4 +1,6 @@
-"""Removing a folder that a hostile program has filled: read-only, without rights, deeper than any path may be."""
+"""Removing a folder that a hostile program has filled: read-only, without rights, deeper than any path may
+be.
+"""
 
 from __future__ import annotations
 

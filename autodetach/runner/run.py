@@ -23,9 +23,10 @@ class RunResult:
     """What came of a run.
 
     ``status`` is the exit code, or minus the signal's number; None where nobody saw the end. ``stdout`` and
-    ``stderr`` are the last part of what was written, terminal escapes untouched (see ``terminal.neutralise``).
-    ``root`` is the scratch root the run saw as its project; it is gone by now. ``limit`` says, in a full sentence,
-    which limit struck. ``dropped`` counts events that were no valid lines.
+    ``stderr`` are the last part of what was written, terminal escapes untouched (see
+    ``terminal.neutralise``). ``root`` is the scratch root the run saw as its project; it is gone by now.
+    ``limit`` says, in a full sentence, which limit struck. ``dropped`` counts events that were no valid
+    lines.
     """
 
     events: tuple[dict[str, Any], ...]

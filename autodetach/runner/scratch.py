@@ -1,4 +1,4 @@
-"""The folder of one session: made private, removed in the end, and swept by the next session if that failed."""
+"""The folder of one session: private, removed in the end, swept by the next session if that failed."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Server:
         return True
 
     def stop(self, *, patience: float = 1.0) -> None:
-        """End the server and everything it started; never raises, never waits for long. May be called twice."""
+        """End the server and everything it started; never raises. May be called twice."""
         process = self._process
         if process is None:
             return
@@ -114,8 +114,8 @@ class Server:
             os.close(fd)
 
     def _read(self) -> None:
-        # Started from this thread on purpose: "die with the parent" is tied to the thread that forked, and this one
-        # lives exactly as long as the server's output.
+        # Started from this thread on purpose: "die with the parent" is tied to the thread that forked, and
+        # this one lives exactly as long as the server's output.
         try:
             process = self._spawn()
         except OSError as error:

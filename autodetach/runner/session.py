@@ -33,6 +33,7 @@ from autodetach.runner.workspace import Workspace
 
 SERVE = Path(__file__).resolve().parent.parent / "agent" / "serve.py"
 _MOST_RESTARTS = 3
+_OPENED_BY_NETWORK = ("network", "unix sockets of the machine")
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class ServerInfo:
 class Session:
     """Starts on entering ``with``; leaving it ends every process and removes every file.
 
-    Where ``isolation`` chooses landlock or bubblewrap the server and all its runs are confined together. A server
-    that dies is started again for the next run. ``serve`` is for tests. Entering raises InterpreterError if the
-    interpreter has no torch, RunError if the server cannot be started, RefusedError if the isolation asked for is
-    not to be had.
+    Where ``isolation`` chooses landlock or bubblewrap the server and all its runs are confined together. A
+    server that dies is started again for the next run. ``serve`` is for tests. Entering raises
+    InterpreterError if the interpreter has no torch, RunError if the server cannot be started, RefusedError
+    if the isolation asked for is not to be had.
     """
 
     info: ServerInfo
@@ -114,9 +115,11 @@ class Session:
         timeout: float,
         on_event: Callable[[dict[str, Any]], None] | None = None,
     ) -> Run:
-        """Start a run in a fresh copy. ``on_event`` is called from the monitor's thread and may call ``kill``.
+        """Start a run in a fresh copy. ``on_event`` is called from the monitor's thread and may call
+        ``kill``.
 
-        Raises RunError if the server or the copy cannot be had, SourceError for a patch that leaves the project.
+        Raises RunError if the server or the copy cannot be had, SourceError for a patch that leaves the
+        project.
         """
         with self._lock:
             if self._server is None:
@@ -214,13 +217,16 @@ class Session:
                 self._heard.wait(0.2)
             ready = self._ready
         if ready is not None and ready.get("ready") is True:
+            opened = tuple(
+                word for word in _OPENED_BY_NETWORK if self._network and word in self._mechanism.enforces
+            )
             self.info = ServerInfo(
                 python=str(ready.get("python", ""))[:40],
                 torch=str(ready.get("torch", ""))[:40],
                 cuda=ready.get("cuda") is True,
                 isolation=self._mechanism.name,
-                enforced=self._mechanism.enforces,
-                not_enforced=self._mechanism.not_enforced,
+                enforced=tuple(word for word in self._mechanism.enforces if word not in opened),
+                not_enforced=(*self._mechanism.not_enforced, *opened),
             )
             return
         silent = ready is None and self._server is server
@@ -257,6 +263,7 @@ class Session:
                 status = message.get("status")
                 run.ended_with = status if isinstance(status, int) else None
                 run.over = True
+                self._monitor.look()
 
     def _lose(self, server: Server) -> None:
         with self._heard:

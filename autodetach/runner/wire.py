@@ -1,7 +1,7 @@
 """Reading what a run writes: events, output. Every byte is hostile, every size is bounded.
 
-The parent opens the files before the run starts and reads through those descriptors only: a run that replaces its
-events file by a link to somebody's key makes us read nothing.
+The parent opens the files before the run starts and reads through those descriptors only: a run that replaces
+its events file by a link to somebody's key makes us read nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ MOST_EVENT_BYTES = 64 << 20
 
 
 def create(path: Path) -> int:
-    """A new, empty file, opened for reading and for cutting it short; nothing that was there before is followed."""
+    """A new, empty file, opened for reading and for cutting it short; nothing that was there before is
+    followed.
+    """
     return os.open(
         path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
     )

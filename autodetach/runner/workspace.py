@@ -18,7 +18,8 @@ _MOST_VIEWED = 2000
 
 
 class Workspace:
-    """Copies come from ``base``, filled once: all runs see the project as it was at the first, edits meanwhile or not.
+    """Copies come from ``base``, filled once: all runs see the project as it was at the first, edits
+    meanwhile or not.
 
     ``runs`` and ``base`` are folders of the session.
     """
@@ -39,7 +40,8 @@ class Workspace:
     def fresh(self, patch: Mapping[str, bytes] | None = None) -> Path:
         """A new copy; ``patch`` maps project-relative POSIX paths to the bytes that stand there instead.
 
-        Raises SourceError for a patch that climbs out of the project, RunError where the copy cannot be written.
+        Raises SourceError for a patch that climbs out of the project, RunError where the copy cannot be
+        written.
         """
         try:
             if self._listing is None:
@@ -129,7 +131,9 @@ class Workspace:
             target.chmod(mode | 0o600)
 
     def _make_cwd(self, root: Path) -> None:
-        """Where the user stands outside the project: a folder of links to what is there, with the copy in its place."""
+        """Where the user stands outside the project: a folder of links to what is there, with the copy in its
+        place.
+        """
         if self._project.cwd_inside:
             return
         view = self._project.cwd_in(root)

@@ -39,7 +39,7 @@ def kill(pid):
 
 
 def end_orphans():
-    known = {pid for pid in runs.values()}
+    known = set(runs.values())
     for pid in children():
         if pid not in known:
             kill(pid)
@@ -59,7 +59,7 @@ def child(request):
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for name, value in request.get("rlimits", {}).items():
-        resource.setrlimit(getattr(resource, name), (value, value))
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (value, value))
     os.chdir(request["cwd"])
     os.environ["TMPDIR"] = request["temp"]
 
