@@ -36,7 +36,7 @@ class Learner:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        self.prototypes.update(embeddings, labels)
+        self.prototypes.update(embeddings.detach(), labels)
         return loss.item()
 
 
