@@ -12,7 +12,7 @@ from autodetach.model import Span
 from autodetach.source.statement import Statement, statement_of
 from autodetach.source.tree import Tree
 
-_ATOMS = (
+ATOMS = (
     cst.Name,
     cst.Attribute,
     cst.Subscript,
@@ -88,7 +88,7 @@ _TARGET_FIELDS: tuple[tuple[type[cst.CSTNode], str], ...] = (
 
 @dataclass(frozen=True)
 class Expression:
-    """``start`` and ``end`` are CPython's: without the parentheses around it (a tuple's own are part of it)."""
+    """``start`` and ``end`` are CPython's: without parentheses around it (a tuple's own are part of it)."""
 
     tree: Tree
     node: cst.BaseExpression
@@ -160,7 +160,7 @@ class Expression:
     @property
     def is_atom(self) -> bool:
         """Binds at least as tightly as an attribute access, even without parentheses around it."""
-        return isinstance(self.node, _ATOMS) or (isinstance(self.node, cst.Tuple) and bool(self.node.lpar))
+        return isinstance(self.node, ATOMS) or (isinstance(self.node, cst.Tuple) and bool(self.node.lpar))
 
     @property
     def parenthesise_for_attribute(self) -> bool:
@@ -175,10 +175,9 @@ class Expression:
             parent = self.tree.parents[node]
             if isinstance(parent, cst.MatchPattern):
                 return True
-            if any(
-                isinstance(parent, kind) and getattr(parent, field) is node for kind, field in _TARGET_FIELDS
-            ):
-                return True
+            for kind, field in _TARGET_FIELDS:
+                if isinstance(parent, kind) and getattr(parent, field) is node:
+                    return True
             if not isinstance(parent, (cst.Tuple, cst.List, cst.Element, cst.StarredElement)):
                 return False
             node = parent

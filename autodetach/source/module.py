@@ -22,7 +22,7 @@ class SourceModule:
 
     @classmethod
     def parse(cls, name: str, data: bytes) -> SourceModule:
-        """``name`` is the path that spans carry. Raises ``SourceError`` where it cannot be decoded or parsed."""
+        """``name`` is the path that spans carry. Raises ``SourceError`` if it cannot be read."""
         return cls(SourceText.decode(name, data))
 
     @property
@@ -43,7 +43,7 @@ class SourceModule:
         return self.source.indent
 
     def encode(self, text: str) -> bytes:
-        """``text`` in the file's own encoding, with its BOM. Raises ``SourceError`` where it cannot be encoded."""
+        """``text`` in the file's own encoding, with its BOM. Raises ``SourceError`` if it cannot be."""
         return self.source.encode(text)
 
     def offset(self, line: int, byte_column: int) -> int | None:
@@ -53,7 +53,7 @@ class SourceModule:
     def expression(self, span: Span) -> Expression | None:
         """The expression that has exactly this position for CPython; None rather than a near one.
 
-        Not found: slices, starred arguments, an unparenthesised tuple of subscripts, the literal parts of an f-string.
+        Not found: slices, starred arguments, a bare tuple between brackets, the literal parts of an f-string.
         """
         start = self.offset(span.line, span.column)
         end = self.offset(span.end_line, span.end_column)
@@ -68,7 +68,7 @@ class SourceModule:
         return [Statement(self.tree, node) for node in statements_in(self.tree.root)]
 
     def statement(self, line: int, byte_column: int) -> Statement | None:
-        """The innermost statement that holds the position, its decorators included; None between statements."""
+        """The innermost statement that holds the position (decorators included), if any."""
         offset = self.offset(line, byte_column)
         if offset is None:
             return None

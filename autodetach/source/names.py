@@ -9,7 +9,7 @@ import libcst as cst
 
 from autodetach.source.tree import Tree
 
-Targets = Union[str, tuple["Targets", ...]]
+Targets = Union[str, tuple["Targets", ...]]  # noqa: UP007 - refers to itself
 """The code of one assignment target, or the entries of a tuple target."""
 
 
@@ -35,7 +35,7 @@ def names_written(node: cst.CSTNode) -> frozenset[str]:
 
 
 def overlap(left: Iterable[str], right: Iterable[str]) -> bool:
-    """Whether a path of one side is, holds, or is held by a path of the other (``self.h`` and ``self.h.data``)."""
+    """Whether a path of one side is, holds, or is held by one of the other (``self.h``, ``self.h.data``)."""
     others = [f"{path}." for path in right]
     return any(a.startswith(b) or b.startswith(a) for a in (f"{path}." for path in left) for b in others)
 
@@ -98,12 +98,12 @@ def _read(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _read_by_target(target: cst.CSTNode) -> Iterator[str]:
-    """Binding ``self.h`` reads ``self``; binding ``x[i]`` reads ``x`` and ``i``; binding ``x`` reads nothing."""
+    """Binding ``x[i]`` reads ``x`` and ``i``; binding ``x`` or ``self.h`` reads nothing."""
     match target:
         case cst.Name():
             return
         case cst.Attribute(value=value):
-            # Not its path: ``self.h = 1`` and ``self.c = 2`` may change places.
+            # ``self`` does not count: ``self.h = 1`` and ``self.c = 2`` may change places.
             if not _path(value):
                 yield from _read(value)
         case cst.Tuple(elements=elements) | cst.List(elements=elements):

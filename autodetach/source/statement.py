@@ -1,4 +1,4 @@
-"""A statement of a file: its lines, its neighbours, the blocks around it, and the names it reads and writes."""
+"""A statement of a file: its lines, neighbours, surroundings, and the names it reads and writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Decorator:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: a small one (also on a line it shares with others) or a compound one with all its suites.
+    """One statement: a small one (also where it shares a line) or a compound one with all its suites.
 
     An ``elif`` is part of its ``if``, as ``else`` and ``except`` are of their statements.
     """
@@ -40,8 +40,6 @@ class Statement:
 
     def __repr__(self) -> str:
         return f"Statement({self.kind}, {self.span.place})"
-
-    # -- extent ------------------------------------------------------------------------------------------------
 
     @property
     def start(self) -> int:
@@ -101,8 +99,6 @@ class Statement:
     def indentation(self) -> str:
         return self.tree.source.indentation(self.lines_start)
 
-    # -- kind --------------------------------------------------------------------------------------------------
-
     @property
     def kind(self) -> str:
         return type(self.node).__name__
@@ -130,8 +126,6 @@ class Statement:
             start, end = self.tree.outer_extent(decorator.decorator)
             found.append(Decorator(self.tree.source.text[start:end], self.tree.source.span(start, end)))
         return tuple(found)
-
-    # -- neighbours and surroundings -----------------------------------------------------------------------------
 
     @property
     def suite_node(self) -> Suite:
@@ -206,8 +200,6 @@ class Statement:
         """The function definition around it."""
         return next((block for block in self.blocks if block.kind == "FunctionDef"), None)
 
-    # -- names -------------------------------------------------------------------------------------------------
-
     @property
     def target_structure(self) -> tuple[Targets, ...]:
         """One entry a target (``a = b = x`` has two); a tuple target is a tuple of entries."""
@@ -225,11 +217,11 @@ class Statement:
 
     @cached_property
     def names_written(self) -> frozenset[str]:
-        """Names and dotted paths it binds, deletes, or writes into by index; not what its calls may change."""
+        """Names and dotted paths it binds, deletes or writes into; not what its calls may change."""
         return names.names_written(self.node)
 
     def independent_of(self, other: Statement) -> bool:
-        """Whether, as far as names tell, the two may change places. Method calls that change an object do not show."""
+        """Whether the two may change places as far as names tell; calls that change an object do not show."""
         return not (
             names.overlap(self.names_written, other.names_read | other.names_written)
             or names.overlap(self.names_read, other.names_written)
@@ -261,7 +253,7 @@ def statements_in(suite: Suite | cst.BaseSuite) -> list[cst.BaseSmallStatement |
 
 
 def suites_of(node: cst.CSTNode) -> list[cst.BaseSuite]:
-    """The suites of a compound statement, those of its ``elif``, ``else``, ``except``, ``case`` … included."""
+    """The suites of a compound statement, with those of its ``elif``, ``else``, ``except``, ``case`` …."""
     match node:
         case cst.If(body=body, orelse=orelse):
             return [body, *(suites_of(orelse) if orelse else [])]
@@ -272,5 +264,6 @@ def suites_of(node: cst.CSTNode) -> list[cst.BaseSuite]:
             return [node.body, *(part.body for part in parts if part)]
         case cst.Match(cases=cases):
             return [case.body for case in cases]
-    body = getattr(node, "body", None)
-    return [body] if isinstance(body, cst.BaseSuite) else []
+        case cst.FunctionDef() | cst.ClassDef() | cst.With() | cst.Else():
+            return [node.body]
+    return []

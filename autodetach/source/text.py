@@ -44,7 +44,7 @@ class SourceText:
         return cls(name, text, encoding, bom)
 
     def encode(self, text: str) -> bytes:
-        """``text`` in this file's encoding, with its BOM. Raises ``SourceError`` where the encoding lacks a letter."""
+        """``text`` in this file's encoding, with its BOM. Raises ``SourceError`` if it lacks a letter."""
         try:
             return (codecs.BOM_UTF8 if self.bom else b"") + text.encode(self.encoding)
         except UnicodeError as error:
@@ -89,7 +89,7 @@ class SourceText:
         return found[0].rpartition("\f")[2]
 
     def offset(self, line: int, byte_column: int) -> int | None:
-        """CPython's position (line from 1, column in UTF-8 bytes from 0) as an offset; None outside the text."""
+        """CPython's position (line from 1, column in UTF-8 bytes) as an offset; None outside the text."""
         if not 1 <= line <= len(self.line_starts) or byte_column < 0:
             return None
         start = self.line_starts[line - 1]

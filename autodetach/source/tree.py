@@ -11,7 +11,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from autodetach.errors import SourceError
-from autodetach.source.text import SourceText
+from autodetach.source.text import NEWLINE, SourceText
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 
@@ -64,10 +64,11 @@ class Tree:
         wrapper = MetadataWrapper(self.root, unsafe_skip_copy=True)
         found = wrapper.resolve(ByteSpanPositionProvider)
         if self._parsed.isascii():
-            at = list(range(len(self._parsed) + 1))
+            at = list(range(len(self._parsed)))
         else:
             at = [index for index, letter in enumerate(self._parsed) for _ in letter.encode()]
-            at.append(len(self._parsed))
+        # libcst counts a newline behind the last line also where there is none.
+        at += [len(self._parsed)] * 2
         return {
             node: (self._shifted(at[span.start]), self._shifted(at[span.start + span.length]))
             for node, span in found.items()
@@ -121,19 +122,28 @@ class Tree:
 
     def outer_extent(self, node: cst.CSTNode) -> tuple[int, int]:
         """Start and end, every parenthesis around the node included."""
-        lpar, rpar = getattr(node, "lpar", ()), getattr(node, "rpar", ())
-        if lpar:
-            return self._spans[lpar[0]][0], self._spans[rpar[-1]][1]
+        if isinstance(node, cst.BaseExpression) and node.lpar:
+            return self._spans[node.lpar[0]][0], self._spans[node.rpar[-1]][1]
         return self.extent(node)
+
+    @cached_property
+    def multiline_strings(self) -> list[tuple[int, int]]:
+        """The extents of the string literals that go over several lines."""
+        extents = (
+            self.extent(node)
+            for node in self.parents
+            if isinstance(node, (cst.SimpleString, cst.FormattedString, cst.TemplatedString))
+        )
+        return sorted(extent for extent in extents if NEWLINE.search(self.source.text, *extent))
 
     def code(self, node: cst.CSTNode) -> str:
         start, end = self.extent(node)
         return self.source.text[start:end]
 
-    def above(self, node: cst.CSTNode, *kinds: type[Node]) -> Node | None:
-        """The nearest ancestor of one of the kinds."""
+    def above(self, node: cst.CSTNode, kind: type[Node]) -> Node | None:
+        """The nearest ancestor of that kind."""
         parent = self.parents.get(node)
-        while parent is not None and not isinstance(parent, kinds):
+        while parent is not None and not isinstance(parent, kind):
             parent = self.parents.get(parent)
         return parent
 
@@ -145,8 +155,8 @@ def _as_sequence(value: object) -> tuple[object, ...]:
 def _without_form_feeds(text: str) -> tuple[str, list[tuple[int, int]]]:
     """The text as libcst can read it, and (offset, shift) pairs back to the original.
 
-    libcst loses a form feed in an indentation. CPython starts counting columns afresh there, so what stands before it
-    can be left out; anywhere else a blank does as well.
+    libcst loses a form feed in an indentation. CPython starts counting columns afresh there, so what stands
+    before it can be left out; anywhere else a blank does as well.
     """
     if "\f" not in text:
         return text, []

@@ -1,0 +1,24 @@
+"""Putting code in the place of an expression."""
+
+from __future__ import annotations
+
+from autodetach.model import Edit
+from autodetach.source.expression import Expression
+from autodetach.source.text import SourceText
+
+
+def splice(expression: Expression, code: str) -> Edit:
+    """Put ``code`` where ``expression`` stands; parentheses around it stay."""
+    if expression.is_bare_generator:
+        code = f"({code})"  # it shares its parentheses with the call
+    return Edit(expression.tree.source.name, expression.start, expression.end, code)
+
+
+def trimmed(source: SourceText, edit: Edit) -> Edit:
+    """The same edit without the text that it has in common with what it replaces, at either end."""
+    old, new = source.text[edit.start : edit.end], edit.text
+    limit = min(len(old), len(new))
+    head = next((i for i in range(limit) if old[i] != new[i]), limit)
+    limit -= head
+    tail = next((i for i in range(limit) if old[-1 - i] != new[-1 - i]), limit)
+    return Edit(edit.file, edit.start + head, edit.end - tail, new[head : len(new) - tail])
