@@ -6,8 +6,9 @@ from autodetach.model import Outcome
 
 
 class DiffReport:
-    def render(self, outcome: Outcome) -> str:
-        return outcome.diff
+    def render(self, *outcomes: Outcome) -> str:
+        # Two programs may share a file and need the same patch.
+        return "".join(dict.fromkeys(outcome.diff for outcome in outcomes))
 
 
 make = DiffReport

@@ -10,8 +10,8 @@ from autodetach.model import Outcome
 
 
 class Report(Protocol):
-    def render(self, outcome: Outcome) -> str:
-        """The outcome in this format, ending in a newline unless it is empty.
+    def render(self, *outcomes: Outcome) -> str:
+        """The outcomes in this format, ending in a newline unless there is nothing to say.
 
         Bytes of a source file that are not UTF-8 come as lone surrogates (``surrogateescape``).
         """

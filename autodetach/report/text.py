@@ -22,7 +22,10 @@ class TextReport:
     """Every candidate with all its verdicts, instead of those that are needed to understand the choice."""
     verbose: int = 0
 
-    def render(self, outcome: Outcome) -> str:
+    def render(self, *outcomes: Outcome) -> str:
+        return "\n".join(self._one(outcome) for outcome in outcomes)
+
+    def _one(self, outcome: Outcome) -> str:
         parts = [list(part) for part in self._parts(outcome)]
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 

@@ -227,7 +227,7 @@ def test_version_and_help():
 
 
 def test_the_start_is_quick():
-    """No torch, libcst or rich, and little processor time: the best of a few runs, for the machine may be busy."""
+    """No torch, libcst or rich, and little processor time: the best of a few, for the machine may be busy."""
     best = min(_seconds_of("--help") for _ in range(5))
     assert best < 0.15 * _slowness()
     code = "import sys, autodetach.cli; print(*sys.modules)"
