@@ -20,7 +20,7 @@ _Place = tuple[str, int, int]
 def apply(module: SourceModule, edits: Sequence[Edit]) -> str:
     """The module's text with its edits made; edits of other files are passed over.
 
-    Edits at the same place keep their order. Raises ``SourceError`` where two overlap or one lies outside the text.
+    Edits at the same place keep their order. Raises ``SourceError`` where two overlap or one lies outside.
     """
     parts: list[str] = []
     done = 0
@@ -49,8 +49,8 @@ def _ordered(module: SourceModule, edits: Sequence[Edit]) -> list[Edit]:
 def only_intended(before: SourceModule, after_text: str, edits: Sequence[Edit]) -> str | None:
     """Why ``after_text`` is not the edited source with all other nodes as they were; None where it is.
 
-    Every expression and statement that no edit touches must be found again, of the same type, in the same place
-    but for the shift, and in the same suite; and none may have appeared outside the edits.
+    Every expression and statement that no edit touches must be found again, of the same type, in the same
+    place but for the shift, and in the same suite; and none may have appeared outside the edits.
     """
     if after_text != apply(before, edits):
         return "the text differs outside the edits"
@@ -167,7 +167,7 @@ class _Shifts:
         return bool(self._near(start, end))
 
     def indentation(self, head: int, start: int) -> bool:
-        """Whether the indentation between ``head`` and ``start`` is edited; an insertion at ``head`` is a line."""
+        """Whether the indentation from ``head`` to ``start`` is edited; a line inserted at ``head`` is not."""
         return any(edit.end > head or head == start for edit in self._near(head, start))
 
     def candidates(self, place: _Place) -> Iterator[_Place]:

@@ -76,7 +76,7 @@ def set_keyword(call: Expression, keyword: str, value: str) -> Edit | None:
 
 
 def drop_method_call(call: Expression) -> Edit | None:
-    """``x.method()`` → ``x``; a statement that does no more goes as a whole. None where a comment would go."""
+    """``x.method()`` → ``x``; a statement that does no more goes as a whole. None where a comment would."""
     node = call.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return None

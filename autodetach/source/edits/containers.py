@@ -39,7 +39,7 @@ def parts_of(structure: Structure) -> list[Structure]:
 def detached_code(code: str, structure: Structure, *, repeatable: bool, atom: bool = True) -> str | None:
     """An expression for ``code``'s value with every tensor in it detached; None where there is no plain one.
 
-    ``repeatable``: ``code`` may be written several times. ``atom``: ``.detach()`` may follow it directly; where
+    ``repeatable``: ``code`` may be written several times. ``atom``: ``.detach()`` may follow it directly; if
     not, it must still be able to stand behind ``in``.
     """
     if structure == "other":

@@ -107,7 +107,7 @@ def detach_after(statement: Statement, target: str, structure: Structure) -> Edi
 def detach_targets_after(statement: Statement, targets: Sequence[tuple[str, Structure]]) -> Edit | None:
     """Insert one line that rebinds every target to its detached value.
 
-    What a ``for`` or a ``with`` binds is detached at the start of its body. None for targets that are more than
+    What a ``for`` or a ``with`` binds is detached at the start of its body. None for targets that are not
     names, attributes and subscripts of them, and behind a statement that leaves its suite.
     """
     codes = []

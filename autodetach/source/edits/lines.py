@@ -14,7 +14,7 @@ from autodetach.source.text import SourceText
 def insert_before(statement: Statement, line: str) -> Edit | None:
     """Put ``line`` before the statement and the comments that belong to it; on its line where it shares one.
 
-    ``line`` may be several lines, separated by ``\\n`` indented relative to the statement; not on a shared line.
+    ``line`` may be several lines, parted by ``\\n``, indented as seen from the statement; not on a shared one.
     """
     source = statement.tree.source
     if statement.shares_line:
@@ -26,7 +26,7 @@ def insert_before(statement: Statement, line: str) -> Edit | None:
 
 
 def insert_after(statement: Statement, line: str) -> Edit | None:
-    """Put ``line`` behind the statement; on its line where it shares one. For ``line`` see ``insert_before``."""
+    """Put ``line`` behind the statement; on its line where it shares one; otherwise as ``insert_before``."""
     source = statement.tree.source
     if statement.shares_line:
         return None if "\n" in line else Edit(source.name, statement.end, statement.end, f"; {line}")
