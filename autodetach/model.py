@@ -132,6 +132,10 @@ class Candidate:
     changed_tokens: int
     preference: int = 0
     """Among equals in size: the lower is proposed first (the store before the use)."""
+    same_values: bool = True
+    """Whether the patched program's losses must be the broken program's, up to the first update."""
+    level: Level = Level.SAFE
+    """The best level this candidate can reach, whatever its run shows."""
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,16 @@ class Program:
     """``compile_source(path, source)`` lets a mode compile the program's own files its own way."""
 
     def __init__(self, request):
-        self.script = request.get("script")
         self.module = request.get("module")
+        self.script = None if self.module else self._as_given(request)
         self.arguments = list(request.get("argv") or [])
+
+    @staticmethod
+    def _as_given(request):
+        """The script's path as its user would type it in the run's folder."""
+        path = os.path.join(request["folder"], request["entry"])
+        inside = os.path.realpath(request["cwd"]).startswith(os.path.realpath(request["folder"]))
+        return os.path.relpath(path, request["cwd"]) if inside else path
 
     def run(self, compile_source=None):
         """Run to the end; returns (exit status, traceback text or "")."""

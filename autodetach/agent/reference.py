@@ -200,6 +200,7 @@ class Reference(Observer):
                 "read_before": self.births.first_seen.get(site, at) < at,
                 "leaves": [self.describe_leaf(leaf, held) for leaf in below],
                 "history": sorted(self._pairs_below(node)),
+                "past": self._past(node),
             }
         self.wire.send(
             "pair",
@@ -227,6 +228,15 @@ class Reference(Observer):
                 if made is not None and made[2] in self._cut_ranges:
                     found.update(self._cut_ranges[made[2]])
         return found
+
+    def _past(self, node):
+        """The sites that made the operand's own graph, newest first; the first sixty."""
+        sites = {}
+        for each in graph.walk(node, limit=2000):
+            made = self.births.range_of(each._sequence_nr())
+            if made is not None:
+                sites[made[0]] = max(made[2], sites.get(made[0], 0))
+        return sorted(sites, key=sites.get, reverse=True)[:60]
 
     def _flow(self, birth, site, name, path):
         """A watched tensor read alive by another site: an edit upstream of both would cut too much."""

@@ -70,6 +70,7 @@ class Pair:
     history: frozenset[int]
     scalar: bool
     read_before: bool
+    past: tuple[str, ...] = ()
 
     @property
     def key(self) -> Json:
@@ -303,6 +304,7 @@ class _Reader:
                 history=frozenset(e.get("history") or ()),
                 scalar=bool(e.get("scalar")),
                 read_before=bool(e.get("read_before")),
+                past=tuple(str(s) for s in e.get("past") or ()),
             )
         )
 

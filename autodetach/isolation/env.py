@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -51,7 +52,13 @@ def is_secret(name: str, value: str = "") -> bool:
 
 
 def run_environment(
-    user: Mapping[str, str], *, temp: Path, caches: Path, network: bool, let_through: Iterable[str] = ()
+    user: Mapping[str, str],
+    *,
+    cwd: Path,
+    temp: Path,
+    caches: Path,
+    network: bool,
+    let_through: Iterable[str] = (),
 ) -> dict[str, str]:
     """Build the environment. ``let_through`` names variables that pass whatever they are (``--env``)."""
     wanted = frozenset(let_through)
@@ -66,6 +73,9 @@ def run_environment(
     for name, folder in _CACHES.items():
         if name not in wanted:
             env[name] = str(caches / folder)
+    if paths := env.get("PYTHONPATH"):
+        # Relative entries mean the user's folder, and the server starts in another one.
+        env["PYTHONPATH"] = os.pathsep.join(str(cwd / part) for part in paths.split(os.pathsep) if part)
     for name in ("TMPDIR", "TEMP", "TMP"):
         env[name] = str(temp)
     return env

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -32,28 +34,34 @@ NAMED_BY = (
 
 def hidden_places(env: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The places of this machine that exist, links resolved, each once."""
-    home = Path(os.path.expanduser("~"))
-    wanted = [home / place for place in IN_HOME] if home.is_absolute() else []
+    homes = own_homes()
+    wanted = [home / place for home in homes for place in IN_HOME]
     wanted += [Path(place) for place in IN_SYSTEM]
     wanted += [Path(env[name]) for name in NAMED_BY if os.path.isabs(env.get(name, ""))]
-    wanted += _other_homes(home)
-    seen = set()
+    wanted += _other_homes(homes)
+    seen = {Path("/"), *homes}
     for place in wanted:
         real = Path(os.path.realpath(place))
-        if os.path.lexists(real) and real not in seen and real not in (Path("/"), home):
+        if os.path.lexists(real) and real not in seen:
             seen.add(real)
             yield real
 
 
-def _other_homes(home: Path) -> Iterator[Path]:
-    real = Path(os.path.realpath(home))
-    for parent in ("/home", "/Users", "/root"):
-        if not os.path.isdir(parent) or parent == str(real):
-            continue
-        try:
-            folders = [Path(parent)] if parent == "/root" else sorted(Path(parent).iterdir())
-        except OSError:
-            continue
-        for folder in folders:
-            if os.path.realpath(folder) != str(real) and folder.name != "Shared":
-                yield folder
+def own_homes() -> list[Path]:
+    """What HOME says and what the user database says: a HOME set for one program hides no key in the other."""
+    named = [os.path.expanduser("~")]
+    with contextlib.suppress(KeyError):
+        named.append(pwd.getpwuid(os.getuid()).pw_dir)
+    real = [Path(os.path.realpath(home)) for home in named if os.path.isabs(home)]
+    return [home for home in dict.fromkeys(real) if home != Path("/")]
+
+
+def _other_homes(own: list[Path]) -> Iterator[Path]:
+    folders = [Path("/root")]
+    for parent in ("/home", "/Users"):
+        with contextlib.suppress(OSError), os.scandir(parent) as entries:
+            folders += sorted(Path(entry.path) for entry in entries if entry.name != "Shared")
+    for folder in folders:
+        # A home within another's place, as in tests and containers, must stay in reach.
+        if not any(home == folder or folder in home.parents for home in own):
+            yield folder

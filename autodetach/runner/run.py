@@ -132,6 +132,8 @@ class Run:
         self._done.set()
 
     def _natural_end(self) -> tuple[Ended, str]:
+        if self._stopped:
+            return "killed", ""  # it said that it was done, and ended before we could end it
         if self.ended_with is None:
             return "lost", ""
         return ("exit" if self.ended_with >= 0 else "signal"), ""

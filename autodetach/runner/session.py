@@ -193,6 +193,7 @@ class Session:
                 command,
                 env=run_environment(
                     os.environ,
+                    cwd=self._project.cwd,
                     temp=self._scratch.temp,
                     caches=self._scratch.caches,
                     network=self._network,

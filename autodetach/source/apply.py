@@ -167,7 +167,7 @@ class _Shifts:
         return bool(self._near(start, end))
 
     def indentation(self, head: int, start: int) -> bool:
-        """Whether the indentation from ``head`` to ``start`` is edited; a line inserted at ``head`` is not."""
+        """Whether the indentation from ``head`` to ``start`` is edited; a line inserted at ``head``."""
         return any(edit.end > head or head == start for edit in self._near(head, start))
 
     def candidates(self, place: _Place) -> Iterator[_Place]:

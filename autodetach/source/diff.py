@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from unidiff.patch import Hunk, PatchedFile, PatchSet
 from unidiff.errors import UnidiffParseError
+from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 from autodetach.errors import RefusedError, UsageError
 

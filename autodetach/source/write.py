@@ -1,8 +1,8 @@
 """Writing patched files back: all of them or none, and only over what was analysed.
 
-Every new content is first written beside its file; then a journal says that all of them are complete; then they are
-renamed into place; then the journal goes. A crash before the journal leaves the old files, one after it is made good
-by the next call.
+Every new content is first written beside its file; then a journal says that all of them are complete; then they
+are renamed into place; then the journal goes. A crash before the journal leaves the old files, one after it is
+made good by the next call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = ".autodetach-"
 
 @dataclass(frozen=True)
 class _Step:
-    """One file to be replaced: its name under the root, the real file, and the complete new content beside it."""
+    """One file to be replaced: its name under the root, the real file, and the new content beside it."""
 
     name: str
     real: Path
@@ -58,8 +58,9 @@ def write_files(root: Path, new: Mapping[str, bytes], expected: Mapping[str, byt
             steps.append(_Step(name, real[name], beside, _digest(expected[name])))
         _replace(root, steps, expected)
     finally:
-        for step in steps:
-            step.new.unlink(missing_ok=True)
+        if not (root / JOURNAL).exists():
+            for step in steps:
+                step.new.unlink(missing_ok=True)
     return tuple(warnings)
 
 
@@ -152,14 +153,13 @@ def _replace(root: Path, steps: list[_Step], expected: Mapping[str, bytes]) -> N
             os.replace(step.new, step.real)
             done.append(step)
             _sync_folder(step.real.parent)
-    except (OSError, RefusedError) as error:
+    except BaseException as error:
         for step in done:
-            back = _written_beside(step.name, step.real, expected[step.name])
-            os.replace(back, step.real)
+            os.replace(_written_beside(step.name, step.real, expected[step.name]), step.real)
         (root / JOURNAL).unlink(missing_ok=True)
-        if isinstance(error, RefusedError):
-            raise
-        raise RefusedError(f"cannot write: {error}; nothing was written") from None
+        if isinstance(error, OSError):
+            raise RefusedError(f"cannot write: {error}; nothing was written") from None
+        raise
     (root / JOURNAL).unlink(missing_ok=True)
 
 

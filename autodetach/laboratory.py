@@ -1,0 +1,110 @@
+"""Runs of the program, each for one purpose. The only place that knows what a run's request looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autodetach.diagnosis import recording
+from autodetach.diagnosis.recording import Pair, Recording
+from autodetach.model import Json
+from autodetach.runner.project import Project
+from autodetach.runner.run import Run, RunResult
+from autodetach.runner.session import Session
+from autodetach.settings import Settings
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """How far a run goes: to ``most`` steps, or to ``least`` once ``seconds`` have passed.
+
+    A step is an optimizer step, or a backward pass where the program updates by hand. ``live_from``: the step from
+    which live autograd nodes are counted.
+    """
+
+    most: int | None = None
+    least: int | None = None
+    seconds: float = 0.0
+    live_from: int | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    recording: Recording
+    result: RunResult
+
+
+class Experiment:
+    """A run under way."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def wait(self) -> Observation:
+        try:
+            result = self._run.wait()
+        except BaseException:
+            self._run.kill()
+            raise
+        return Observation(recording.read(result.events), result)
+
+
+class Laboratory:
+    """Starts runs of one program in one session."""
+
+    def __init__(
+        self, session: Session, project: Project, settings: Settings, tell: Callable[[str], None]
+    ) -> None:
+        self._session, self._project, self._settings, self._tell = session, project, settings, tell
+
+    def observe(
+        self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
+    ) -> Experiment:
+        """The program (or a patched one) as it is, to its failure or the horizon."""
+        return self._start("observe", horizon, patch, more)
+
+    def reference(
+        self,
+        pairs: Sequence[Pair] = (),
+        horizon: Horizon | None = None,
+        *,
+        probes: bool = False,
+        cut_stale: bool = True,
+        **more: Any,
+    ) -> Experiment:
+        """The program with what is stale cut on the fly, and every reading of ``pairs`` from the start."""
+        keys = [p.key for p in pairs if p.birth is not None]
+        return self._start(
+            "reference", horizon, None, {"pairs": keys, "probes": probes, "cut_stale": cut_stale, **more}
+        )
+
+    def shadow(self) -> Experiment:
+        """The program with every operation watched that lost a graph."""
+        return self._start("shadow", None, None, {})
+
+    def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
+        """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
+        mode = "grad-on" if "grad_on" in interventions else "observe"
+        return self._start(mode, horizon, None, {"interventions": interventions})
+
+    def _start(
+        self, mode: str, horizon: Horizon | None, patch: Mapping[str, bytes] | None, more: Mapping[str, Any]
+    ) -> Experiment:
+        payload: Json = {"mode": mode, "argv": list(self._settings.args), "device": self._settings.device}
+        payload["module" if self._project.module else "entry"] = self._project.entry
+        if horizon is not None:
+            payload["horizon"] = {
+                "most": horizon.most,
+                "least": horizon.least,
+                "seconds": horizon.seconds,
+                "live_from": horizon.live_from,
+            }
+        payload.update(more)
+        return Experiment(
+            self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event)
+        )
+
+    def _event(self, event: Json) -> None:
+        if event.get("event") == "step":
+            self._tell(f"step {event.get('n')}")

@@ -1,0 +1,86 @@
+"""Which readings an edit at a place would cut, told from what passed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from autodetach.diagnosis.findings import Findings, Point, Reading
+from autodetach.model import Chain
+from autodetach.source.expression import Expression, Role
+
+OVERCUTS = 10
+"""Added to the preference of an edit that is predicted to cut what must stay: it is tried last."""
+
+BINDING = (Role.STORE, Role.RETURN, Role.YIELD, Role.ARGUMENT, Role.ITEM)
+
+
+def within(chain: Chain, point: Point) -> bool:
+    """Whether the point is a part of one of the calls that a site consists of."""
+    return any(frame.span.contains(point.span) for frame in chain)
+
+
+def covered(
+    findings: Findings, point: Point, paths: Iterable[tuple[int | str, ...]] | None = None
+) -> frozenset[Reading]:
+    """The readings all of whose tensors passed the point (at ``paths``) before they were read.
+
+    A point that binds its value (a store, a return, an argument) is taken to lead to every later reading; any other
+    only to the readings whose call it is a part of.
+    """
+    chosen = set(point.paths if paths is None else paths)
+    births = frozenset().union(*(b for p, b in point.paths.items() if p in chosen))
+    binding = binds(point.expression)
+    found = []
+    for reading, pairs in findings.readings.items():
+        if not all(p.birth in births for p in pairs):
+            continue
+        if any(p.birth is not None and point.first_step[p.birth] > p.read for p in pairs):
+            continue
+        if binding or within(findings.chain(reading[3]), point):
+            found.append(reading)
+    return frozenset(found)
+
+
+def binds(expression: Expression) -> bool:
+    role = expression.role
+    if role is Role.ITEM:
+        parent = expression.parent
+        return parent is not None and binds(parent)
+    return role in BINDING
+
+
+def overcuts(findings: Findings, point: Point) -> bool:
+    """Whether an edit here is predicted to cut what the reference leaves alive."""
+    if any(point.others.get(path) for path in point.paths):
+        return True
+    values = {(b[0], b[2], b[3]) for b in point.births}
+    return bool(values & findings.live_values) and binds(point.expression)
+
+
+def structure_at(point: Point) -> Any:
+    """The value's structure with only those parts marked as tensors that have to be cut."""
+    return _marked(point.structure, (), set(point.paths))
+
+
+def _marked(structure: Any, path: tuple[int | str, ...], wanted: set[tuple[int | str, ...]]) -> Any:
+    if structure == "tensor":
+        return "tensor" if path in wanted else "other"
+    if isinstance(structure, str):
+        return structure
+    kind = structure[0]
+    if kind in ("tuple", "list"):
+        parts = [_marked(s, (*path, i), wanted) for i, s in enumerate(structure[1])]
+        return [kind, _alike(parts)]
+    if kind == "dict":
+        return [kind, {k: _marked(s, (*path, k), wanted) for k, s in structure[1].items()}]
+    fields = [[name, _marked(s, (*path, i), wanted)] for i, (name, s) in enumerate(structure[2])]
+    return [kind, structure[1], fields]
+
+
+def _alike(parts: list[Any]) -> list[Any]:
+    """Of a long list of tensors some may have passed only later: a list is detached as a whole."""
+    kinds = {repr(p) for p in parts}
+    if len(parts) > 3 and kinds == {repr("tensor"), repr("other")}:
+        return ["tensor" for _ in parts]
+    return parts

@@ -1,0 +1,191 @@
+"""What a patch must pass: one function a criterion, each given recordings and returning Passed or Rejected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autodetach.diagnosis.recording import Backward, Number, Recording
+from autodetach.model import Passed, Rejected
+
+Verdict = Passed | Rejected
+
+RTOL = 2e-5
+"""Sums of gradients may be added up in another order when a graph is cut elsewhere."""
+ATOL = 1e-8
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far two runs of the same program differ from each other: 0 where they are the same to the bit."""
+
+    relative: float = 0.0
+
+    @property
+    def rtol(self) -> float:
+        return max(RTOL, 10 * self.relative)
+
+    @property
+    def deterministic(self) -> bool:
+        return self.relative == 0.0
+
+
+def close(a: Number | None, b: Number | None, rtol: float, atol: float = ATOL) -> bool:
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        return abs(a - b) <= atol + rtol * max(abs(a), abs(b))
+    return a == b
+
+
+def difference(a: Number | None, b: Number | None) -> float:
+    """The relative difference of two numbers; 1 where only one of them is a number."""
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        size = max(abs(a), abs(b))
+        return abs(a - b) / size if size > ATOL else 0.0
+    return 0.0 if a == b else 1.0
+
+
+def spread(first: Recording, second: Recording, upto: int) -> Spread:
+    """The spread of two runs over what they have in common: losses and parameters of the first ``upto`` steps."""
+    worst = 0.0
+    for one, two in zip(_before(first, upto), _before(second, upto), strict=False):
+        for a, b in zip(one.loss, two.loss, strict=False):
+            worst = max(worst, difference(a, b))
+    for s, t in zip(first.steps[:upto], second.steps[:upto], strict=False):
+        for p, q in zip(s.params, t.params, strict=False):
+            worst = max(worst, difference(p[0], q[0]), difference(p[1], q[1]) if p[0] != q[0] else 0.0)
+    return Spread(worst)
+
+
+def _before(recording: Recording, steps: int) -> list[Backward]:
+    return [b for b in recording.backwards if b.steps <= steps]
+
+
+def runs(patched: Recording, broken: Recording, progress: int) -> Verdict:
+    """The failing backward passes and goes on passing as far as the reference went."""
+    name = "runs"
+    failure = patched.failure
+    if failure is not None:
+        same = broken.failure is not None and failure.kind == broken.failure.kind
+        where = f" at {failure.chain[0].span.place}" if failure.chain else ""
+        again = "the same error comes back" if same else f"another error comes: {failure.kind}"
+        return Rejected(name, f"{again}{where}, at step {failure.steps + 1}")
+    if patched.how == "error":
+        last = patched.traceback.strip().splitlines()[-1:] or ["it failed"]
+        return Rejected(name, f"the patched program fails: {last[0][:160]}")
+    if patched.how == "":
+        return Rejected(name, "the patched program did not come to the end of its trial in time")
+    if patched.progress < progress:
+        return Rejected(name, f"it ends after {patched.progress} steps, the reference made {progress}")
+    return Passed(name, f"{patched.progress} steps")
+
+
+def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:
+    """Cutting a graph changes no forward value: up to the first update the losses are the broken program's."""
+    name = "same values"
+    known = [b for b in broken.backwards if b.steps == 0]
+    found = [b for b in patched.backwards if b.steps == 0]
+    rtol = 0.0 if allowed.deterministic else allowed.rtol
+    for want, got in zip(known, found, strict=False):
+        if len(want.loss) == len(got.loss) and not all(
+            close(a, b, rtol, 0.0) for a, b in zip(want.loss, got.loss, strict=True)
+        ):
+            return Rejected(name, f"backward {want.n} starts from the loss {got.loss[0]}, not {want.loss[0]}")
+    return Passed(name)
+
+
+def same_training(patched: Recording, reference: Recording, allowed: Spread) -> Verdict:
+    """Equal to the reference trajectory from the first step on."""
+    name = "same training"
+    if not reference.steps:
+        return _same_training_by_hand(patched, reference, allowed)
+    if len(patched.steps) < len(reference.steps):
+        return Rejected(name, f"{len(patched.steps)} optimizer steps, the reference makes {len(reference.steps)}")
+    for want, got in zip(reference.steps, patched.steps, strict=False):
+        if want.optimizer != got.optimizer or len(want.params) != len(got.params):
+            return Rejected(name, f"at step {want.n} another optimizer steps")
+        fed = [g is not None for g in got.grads]
+        wanted = [g is not None for g in want.grads]
+        if fed != wanted:
+            count = sum(a != b for a, b in zip(fed, wanted, strict=False))
+            return Rejected(name, f"at step {want.n} {count} parameters are fed otherwise than in the reference")
+        for p, q in zip(want.params, got.params, strict=True):
+            if not (close(p[0], q[0], allowed.rtol) and close(p[1], q[1], allowed.rtol, 1e-7)):
+                return Rejected(name, f"from step {want.n} on the parameters differ from the reference")
+    return Passed(name, f"{len(reference.steps)} steps equal")
+
+
+def trained_leaves(recording: Recording) -> frozenset[str]:
+    """Without an optimizer: the leaves whose values change from backward to backward."""
+    first: dict[str, object] = {}
+    changed = set()
+    for backward in recording.backwards:
+        for name, _, print_ in backward.leaves:
+            if first.setdefault(name, print_) != print_:
+                changed.add(name)
+    return frozenset(changed)
+
+
+def _same_training_by_hand(patched: Recording, reference: Recording, allowed: Spread) -> Verdict:
+    name = "same training"
+    want_names, got_names = trained_leaves(reference), trained_leaves(patched)
+    wants = [b for b in reference.backwards if b.call == "backward"]
+    gots = [b for b in patched.backwards if b.call == "backward"]
+    if len(gots) < len(wants):
+        return Rejected(name, f"{len(gots)} backward passes, the reference makes {len(wants)}")
+    for want, got in zip(wants, gots, strict=False):
+        rows = [sorted(_numbers(b, names)) for b, names in ((want, want_names), (got, got_names))]
+        alike = len(rows[0]) == len(rows[1]) and all(
+            close(a, b, allowed.rtol, 1e-7) for x, y in zip(*rows, strict=True) for a, b in zip(x, y, strict=True)
+        )
+        if not alike:
+            return Rejected(name, f"from backward {want.n} on the parameters differ from the reference")
+    return Passed(name, f"{len(wants)} backward passes equal")
+
+
+def _numbers(backward: Backward, names: frozenset[str]) -> list[tuple[float, ...]]:
+    rows = []
+    for name, gradient, (norm, projection) in backward.leaves:
+        if name in names:
+            values = (norm, projection, gradient if gradient is not None else 0.0)
+            rows.append(tuple(v if isinstance(v, float | int) else 0.0 for v in values))
+    return rows
+
+
+def nobody_starves(patched: Recording, broken: Recording, reference: Recording | None) -> Verdict:
+    """Every parameter that an optimizer fed goes on being fed, unless the reference says otherwise."""
+    name = "nobody starves"
+    fed_in_reference = _fed(reference) if reference is not None else None
+    fed = _fed(patched)
+    for parameter in _fed(broken):
+        if parameter not in fed and (fed_in_reference is None or parameter in fed_in_reference):
+            return Rejected(name, f"parameter {parameter[1]} of optimizer {parameter[0]} gets no gradient any more")
+    return Passed(name)
+
+
+def _fed(recording: Recording) -> frozenset[tuple[int, int]]:
+    return frozenset(
+        (step.optimizer, place)
+        for step in recording.steps
+        for place, norm in enumerate(step.grads)
+        if norm not in (None, 0.0)
+    )
+
+
+def grows(live: tuple[tuple[int, int], ...]) -> bool:
+    """Whether the live graph rises at most samples of the later half and never falls."""
+    counts = [nodes for _, nodes in live]
+    half = counts[len(counts) // 2 :]
+    rises = sum(a < b for a, b in zip(half, half[1:], strict=False))
+    falls = any(a > b for a, b in zip(half, half[1:], strict=False))
+    return len(half) >= 3 and not falls and rises >= 0.6 * (len(half) - 1)
+
+
+def no_growth(patched: Recording, reference: Recording | None) -> Verdict:
+    """Live autograd nodes do not grow from step to step where the reference's do not."""
+    name = "no growth"
+    if grows(patched.live) and not (reference is not None and grows(reference.live)):
+        first, last = patched.live[0], patched.live[-1]
+        return Rejected(
+            name,
+            f"the graph grows for ever: {first[1]} live nodes after step {first[0]}, {last[1]} after step {last[0]}",
+        )
+    return Passed(name)
