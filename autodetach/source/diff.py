@@ -80,9 +80,9 @@ def _unquoted(name: str) -> str:
 def read_patch(text: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Apply a unified diff in memory: the new bytes of each file it changes.
 
-    ``files`` are the files that may be changed, by the names that a diff made here would use. Raises ``UsageError``
-    for a text that is no patch or does not fit exactly (no offsets, no fuzz), ``RefusedError`` for one that
-    leaves the project, creates, deletes, renames or copies files, changes modes, or is binary.
+    ``files`` are the files that may be changed, by the names that a diff made here would use. Raises
+    ``UsageError`` for a text that is no patch or does not fit exactly (no offsets, no fuzz), ``RefusedError``
+    for one that leaves the project, creates, deletes, renames or copies files, changes modes, or is binary.
     """
     refused = _REFUSED.search(_outside_hunks(text))
     if refused:

@@ -1,8 +1,8 @@
 """Writing patched files back: all of them or none, and only over what was analysed.
 
-Every new content is first written beside its file; then a journal says that all of them are complete; then they
-are renamed into place; then the journal goes. A crash before the journal leaves the old files, one after it is
-made good by the next call.
+Every new content is first written beside its file; then a journal says that all of them are complete; then
+they are renamed into place; then the journal goes. A crash before the journal leaves the old files, one after
+it is made good by the next call.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class _Step:
 def write_files(root: Path, new: Mapping[str, bytes], expected: Mapping[str, bytes]) -> tuple[str, ...]:
     """Replace each file by its new bytes, if all still have the expected ones; returns warnings.
 
-    Mode, owner and extended attributes are kept where the system allows; a symbolic link stays one and the file it
-    points to is replaced. Raises ``RefusedError`` where a file has changed, is no regular file, or may not be
-    written; then none is.
+    Mode, owner and extended attributes are kept where the system allows; a symbolic link stays one and the
+    file it points to is replaced. Raises ``RefusedError`` where a file has changed, is no regular file, or
+    may not be written; then none is.
     """
     recover(root)
     real = {name: _checked(root, name, expected.get(name)) for name in sorted(new)}
@@ -77,7 +77,7 @@ def recover(root: Path) -> None:
     waiting = [step for step in steps if step.new.exists()]
     for step in waiting:
         beside = step.new.parent == step.real.parent and step.new.name.startswith(_PREFIX)
-        if not beside or _digest(step.real.read_bytes()) != step.digest:
+        if not beside or not step.real.is_file() or _digest(step.real.read_bytes()) != step.digest:
             raise RefusedError(
                 f"an interrupted --apply left {step.name} unwritten and it has changed since; "
                 f"its new content is {step.new}: settle it by hand, then delete {journal}"
@@ -109,7 +109,7 @@ def _checked(root: Path, name: str, expected: bytes | None) -> Path:
 
 
 def _written_beside(name: str, real: Path, data: bytes) -> Path:
-    """The new content, complete and on disk, in the folder of its file and with its mode, owner and attributes."""
+    """The new content, on disk, in the folder of its file and with its mode, owner and attributes."""
     try:
         descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}{real.name[:100]}-", dir=real.parent)
     except OSError as error:

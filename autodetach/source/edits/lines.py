@@ -14,7 +14,8 @@ from autodetach.source.text import SourceText
 def insert_before(statement: Statement, line: str) -> Edit | None:
     """Put ``line`` before the statement and the comments that belong to it; on its line where it shares one.
 
-    ``line`` may be several lines, parted by ``\\n``, indented as seen from the statement; not on a shared one.
+    ``line`` may be several lines, parted by ``\\n``, indented as seen from the statement; not on a shared
+    one.
     """
     source = statement.tree.source
     if statement.shares_line:

@@ -29,9 +29,9 @@ def move_statements(
 ) -> tuple[Edit, ...] | None:
     """Move statements of one suite, in the order of the text, to one other place.
 
-    They are indented anew; comments directly above them come along. Whether the order may change
-    is for the caller to know (``Statement.independent_of``). None for a place inside what is moved, and where a line would
-    have to be torn apart.
+    They are indented anew; comments directly above them come along. Whether the order may change is for the
+    caller to know (``Statement.independent_of``). None for a place inside what is moved, and where a line
+    would have to be torn apart.
     """
     if to_start_of is not None:
         body = to_start_of.body
@@ -99,8 +99,8 @@ def move_out_of_with(
     """Move direct children of a ``with`` in front of it.
 
     Where all of them move, its context manager ``item`` goes: alone if there are others, else with the
-    header, and the block is dedented. None where the item binds a name, or where only some children move and there
-    are other items (they would lose those too).
+    header, and the block is dedented. None where the item binds a name, or where only some children move and
+    there are other items (they would lose those too).
     """
     node = block.node
     if not isinstance(node, cst.With) or not statements or not 0 <= item < len(node.items):
