@@ -19,6 +19,15 @@ DEVICES = (
 # programs need.
 _NEEDED_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/media", "/run/nvidia")
 _NEEDED_FOR_NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+_SWITCHES = (
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/irq",
+    "/proc/bus",
+)
 _SYSTEM = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin", "/run/wrappers/bin")
 
 
@@ -88,6 +97,9 @@ def _try(binary: str, extra: tuple[str, ...]) -> str | None:
 
 def _mounts(policy: Policy) -> Iterator[str]:
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    # Root without capabilities still owns the kernel's switches; bwrap covers them only for others.
+    for place in _SWITCHES:
+        yield from ("--ro-bind-try", place, place)
     if policy.shared_memory:
         yield from ("--size", str(policy.shared_memory))
     yield from ("--tmpfs", "/dev/shm")

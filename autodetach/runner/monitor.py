@@ -18,7 +18,7 @@ from autodetach.runner.scratch import Scratch
 _EVENTS_EVERY = 0.02
 _USAGE_EVERY = 0.1
 _DISK_EVERY = 0.5
-_KILL_PATIENCE = 5.0
+_KILL_PATIENCE = 2.0
 
 
 class Monitor:

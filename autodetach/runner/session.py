@@ -295,6 +295,9 @@ class Session:
     def _finished(self, run: Run) -> None:
         with self._lock:
             self._runs.pop(run.name, None)
+            if self._server is not None:
+                # Once more, for a run that forged its own end and goes on.
+                self._server.send({"kill": run.name})
         self._workspace.discard(run.root)
         remove_tree(self._scratch.temp / run.name)
 
