@@ -319,20 +319,22 @@ def _write(stdout: TextIO | None, text: str, content: bytes, as_text: bool) -> N
 
 
 def _apply(outcome: Outcome, settings: Settings) -> None:
+    from autodetach.runner.project import Project
     from autodetach.source.write import write_files
 
-    changed = [] if settings.allow_dirty else _uncommitted(sorted(outcome.patched), settings.cwd)
+    root = Project.discover(settings.script, settings.module, settings.cwd).root
+    files = sorted(outcome.patched)
+    changed = [] if settings.allow_dirty else _uncommitted(files, root)
     if changed:
         raise RefusedError(f"uncommitted changes in {', '.join(changed)}: commit them, or give --allow-dirty")
-    expected = {file: outcome.originals[file] for file in outcome.patched}
-    for warning in write_files(settings.cwd, outcome.patched, expected):
+    for warning in write_files(root, outcome.patched, {file: outcome.originals[file] for file in files}):
         _say(f"autodetach: warning: {warning}")
     if not settings.quiet:
-        _say(f"autodetach: applied to {', '.join(sorted(outcome.patched))}")
+        _say(f"autodetach: applied to {', '.join(files)}")
 
 
-def _uncommitted(files: Sequence[str], folder: Path) -> list[str]:
-    """Those of ``files`` that git would lose; none outside a repository or without git."""
+def _uncommitted(files: Sequence[str], root: Path) -> list[str]:
+    """Those of ``files`` whose content git does not have; none outside a repository or without git."""
     command = [
         "git",
         "-c",
@@ -340,14 +342,15 @@ def _uncommitted(files: Sequence[str], folder: Path) -> list[str]:
         "--literal-pathspecs",
         "status",
         "--porcelain",
+        "-z",
         "--",
-        *files,
     ]
     try:
-        status = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="surrogateescape")
+        status = subprocess.run([*command, *files], cwd=root, capture_output=True, check=False)
     except OSError:
         return []
-    return [line[3:] for line in status.stdout.splitlines()] if status.returncode == 0 else []
+    entries = os.fsdecode(status.stdout).split("\0") if status.returncode == 0 else []
+    return [entry[3:] for entry in entries if entry]
 
 
 def _say(line: str) -> None:

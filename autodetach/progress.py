@@ -7,7 +7,6 @@ written, unless the user asked for more (``-v``): then each stage and each trial
 from __future__ import annotations
 
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -15,6 +14,8 @@ from typing import Protocol, TextIO
 
 from autodetach.model import Trial
 from autodetach.report.plain import neutral, width
+
+_MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress(Protocol):
@@ -73,7 +74,9 @@ class TerminalLine:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._marks = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if _can_write(stream, "⠋") else "-\\|/"
+        self._encoding = getattr(stream, "encoding", None) or "ascii"
+        rich = _can_encode(_MARKS, self._encoding)
+        self._marks, self._between = (_MARKS, " · ") if rich else ("-\\|/", ", ")
         self._name = self._text = ""
         self._begun = time.monotonic()
         self._over = threading.Event()
@@ -104,7 +107,8 @@ class TerminalLine:
         while not self._over.wait(self._PERIOD):
             seconds = time.monotonic() - self._begun
             parts = [self._name, self._text, f"{seconds:.0f} s" if seconds >= 2 else ""]
-            line = f"{self._marks[turn % len(self._marks)]} " + " · ".join(part for part in parts if part)
+            line = f"{self._marks[turn % len(self._marks)]} {self._between.join(filter(None, parts))}"
+            line = line.encode(self._encoding, "backslashreplace").decode(self._encoding)
             self._write("\r\x1b[2K" + _cut(line, shutil.get_terminal_size().columns - 1))
             turn += 1
 
@@ -151,9 +155,9 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def _can_write(stream: TextIO, text: str) -> bool:
+def _can_encode(text: str, encoding: str) -> bool:
     try:
-        text.encode(getattr(stream, "encoding", None) or sys.getdefaultencoding())
+        text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -201,8 +201,6 @@ def _checked(weaker: dict[str, Any], stronger: dict[str, Any]) -> Settings:
     settings = Settings(**weaker | stronger)
     if (settings.script is None) == (settings.module is None):
         raise UsageError("name the program to repair: a SCRIPT or -m MODULE, one of the two")
-    if settings.script is not None and not settings.script.exists():
-        raise UsageError(f"no such file: {settings.script}")
     if settings.apply and settings.check:
         raise UsageError("--check and --apply exclude each other")
     return settings

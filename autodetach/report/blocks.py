@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import Hunk, PatchSet
+
+from autodetach.source.diff import _unquoted as unquoted
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,19 @@ class Block:
 def read(diff: str) -> PatchSet:
     """The diff, parsed. Raises ValueError where it is none."""
     try:
-        return PatchSet(diff)
+        return PatchSet(io.StringIO(diff, newline="\n"))
     except (UnidiffParseError, ValueError, IndexError) as error:
         raise ValueError(f"not a unified diff: {error}") from error
 
 
 def blocks(diff: str) -> list[Block]:
     """The diff's changes in its order. Raises ValueError for what is no diff or has nothing to hold on to."""
-    return [block for file in read(diff) for hunk in file for block in _of_hunk(file.path, hunk)]
+    return [
+        block
+        for file in read(diff)
+        for hunk in file
+        for block in _of_hunk(unquoted(file.target_file).removeprefix("b/"), hunk)
+    ]
 
 
 def _of_hunk(file: str, hunk: Hunk) -> Iterator[Block]:

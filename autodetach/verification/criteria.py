@@ -189,3 +189,28 @@ def no_growth(patched: Recording, reference: Recording | None) -> Verdict:
             f"the graph grows for ever: {first[1]} live nodes after step {first[0]}, {last[1]} after step {last[0]}",
         )
     return Passed(name)
+
+
+def same_first_step(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:
+    """Where no reference trajectory exists: the first step must be the broken program's."""
+    name = "same first step"
+    if not broken.steps:
+        return Passed(name, "the broken program made no step")
+    want = broken.steps[0]
+    got = patched.steps[0] if patched.steps else None
+    if got is None or len(got.params) != len(want.params):
+        return Rejected(name, "the first optimizer step is another one")
+    for p, q in zip(want.params, got.params, strict=True):
+        if not (close(p[0], q[0], allowed.rtol) and close(p[1], q[1], allowed.rtol, 1e-7)):
+            return Rejected(name, "already the first step leads to other parameters")
+    return Passed(name)
+
+
+def all_fed(patched: Recording, parameters: frozenset[tuple[int, int]]) -> Verdict:
+    """Every one of these parameters gets a gradient at every step of its optimizer."""
+    name = "everybody learns"
+    for step in patched.steps:
+        for place, norm in enumerate(step.grads):
+            if (step.optimizer, place) in parameters and norm in (None, 0.0):
+                return Rejected(name, f"parameter {place} of optimizer {step.optimizer} gets no gradient at step {step.n}")
+    return Passed(name, f"{len(parameters)} parameters")

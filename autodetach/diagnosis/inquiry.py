@@ -1,0 +1,91 @@
+"""From a failure to its diagnosis, the candidates worth trying, and what they are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from autodetach.diagnosis import truncation
+from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.recording import Recording
+from autodetach.diagnosis.story import tell
+from autodetach.laboratory import Laboratory
+from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind
+from autodetach.repairs import CUT_REPAIRS
+from autodetach.repairs.cover import covers
+from autodetach.repairs.move_into_loop import MoveIntoLoop
+from autodetach.settings import Settings
+from autodetach.source.book import SourceBook
+from autodetach.verification.criteria import Spread, spread
+from autodetach.verification.judge import Standard
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Candidates, best first, and what each has to equal."""
+
+    candidates: Iterable[Candidate]
+    standard: Standard
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    diagnosis: Diagnosis
+    plans: tuple[Plan, ...] = ()
+    steps_proved: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
+    failure = observed.failure
+    assert failure is not None
+    if failure.kind in (FailureKind.SECOND_BACKWARD, FailureKind.IN_PLACE):
+        return _graph_is_gone(laboratory, observed, book, settings)
+    return Inquiry(Diagnosis(Cause.UNKNOWN, failure, (Evidence(failure.message),)))
+
+
+def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
+    """Truncation is tried first; who starves by it shows that another remedy is meant."""
+    failure = observed.failure
+    assert failure is not None
+    found = truncation.investigate(laboratory, observed, book, settings)
+    findings = found.findings
+    measured = spread(observed, found.discovered, failure.steps)
+    starved = truncation.starved(findings)
+    if found.failed and not truncation.loses_graph(found.replayed):
+        return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
+    if starved or found.failed:
+        findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
+        progress = failure.steps + settings.steps
+        standard = Standard(observed, None, progress, measured, frozenset(starved))
+        return Inquiry(tell(findings), (Plan(MoveIntoLoop().propose(findings), standard),), settings.steps)
+    findings = replace(findings, cause=truncation.cause_of(findings))
+    reference = found.replayed
+    standard = Standard(observed, reference, reference.progress, measured)
+    return Inquiry(
+        tell(findings),
+        (Plan(truncating(findings), standard),),
+        reference.progress - failure.steps,
+        _warnings(measured, observed, reference),
+    )
+
+
+def truncating(findings: Findings) -> Iterator[Candidate]:
+    """Patches that cut: first what the failing backwards need, then all that keeps a dead graph alive."""
+    cuts = [cut for repair in CUT_REPAIRS for cut in repair.cuts(findings)]
+    everything = frozenset(findings.readings)
+    seen = set()
+    both = [*covers(findings, cuts, findings.direct), *covers(findings, cuts, everything)]
+    for patch in sorted(both, key=lambda c: (c.preference >= 10, c.changed_lines, c.preference, c.changed_tokens)):
+        if patch.edits not in seen:
+            seen.add(patch.edits)
+            yield patch
+
+
+def _warnings(measured: Spread, *recordings: Recording) -> tuple[str, ...]:
+    notes = []
+    if not measured.deterministic:
+        notes.append(f"two runs of the program differ by {measured.relative:.1e}; the comparison allows for it")
+    for recording in recordings:
+        notes += [f"the recorder failed: {e.strip().splitlines()[-1]}" for e in recording.agent_errors[:1]]
+    return tuple(dict.fromkeys(notes))

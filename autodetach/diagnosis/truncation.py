@@ -1,0 +1,116 @@
+"""The reference run for a graph that is gone: discover what is stale, replay until nothing is, see who starves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.recording import Leaf, Pair, Recording
+from autodetach.laboratory import Horizon, Laboratory
+from autodetach.model import Cause
+from autodetach.settings import Settings
+from autodetach.source.book import SourceBook
+
+MOST_REPLAYS = 4
+PROOF_SECONDS = 1.5
+"""A run may end at the fewest steps of proof once it has taken this long."""
+FEWEST_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """``replayed`` is the reference trajectory; ``failed`` where cutting alone does not bring the program through."""
+
+    discovered: Recording
+    replayed: Recording
+    findings: Findings
+    failed: bool
+
+
+def horizon_beyond(failed_at: int, settings: Settings) -> Horizon:
+    return Horizon(
+        most=failed_at + max(settings.steps, FEWEST_STEPS),
+        least=failed_at + FEWEST_STEPS,
+        seconds=PROOF_SECONDS,
+        live_from=failed_at,
+    )
+
+
+def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Truncation:
+    """Discover, then replay until no stale operand turns up that was not cut from the start."""
+    failure = observed.failure
+    assert failure is not None
+    discovered = laboratory.reference(horizon=horizon_beyond(failure.steps, settings)).wait().recording
+    if discovered.failure is not None or not discovered.relevant:
+        findings = Findings(failure, observed, discovered, _relevant(discovered), book)
+        return Truncation(discovered, discovered, findings, failed=True)
+    horizon = Horizon(most=discovered.progress, live_from=failure.steps)
+    wanted = {p.identity: p for p in _relevant(discovered)}
+    replayed = discovered
+    for _ in range(MOST_REPLAYS):
+        replayed = laboratory.reference(list(wanted.values()), horizon, probes=True).wait().recording
+        fresh = [p for p in _relevant(replayed) if p.identity not in wanted and p.birth is not None]
+        if not fresh:
+            break
+        wanted.update((p.identity, p) for p in fresh)
+    findings = Findings(failure, observed, replayed, _relevant(replayed), book)
+    return Truncation(discovered, replayed, findings, failed=replayed.failure is not None)
+
+
+def _relevant(recording: Recording) -> tuple[Pair, ...]:
+    wanted = recording.relevant
+    return tuple(p for p in recording.pairs if p.id in wanted and p.birth is not None)
+
+
+def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
+    """Parameters that the cut leaves without any gradient at a step which would have used one."""
+    found = []
+    broken = {s.n: s for s in findings.observed.steps}
+    for step in findings.reference.steps:
+        for place, lost in enumerate(step.lost):
+            gradient = step.grads[place] if place < len(step.grads) else None
+            if lost and gradient in (None, 0.0):
+                found.append((step.optimizer, place))
+        before = broken.get(step.n)
+        if before is not None and before.optimizer == step.optimizer:
+            found += [
+                (step.optimizer, place)
+                for place, (was, now) in enumerate(zip(before.grads, step.grads, strict=False))
+                if was not in (None, 0.0) and now in (None, 0.0)
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def loses_graph(recording: Recording) -> bool:
+    """Whether cutting left a backward with nothing to differentiate."""
+    return recording.failure is not None and recording.failure.kind.value in ("no-grad-fn", "unused-input")
+
+
+def made_once(findings: Findings, pairs: Iterable[Pair]) -> bool:
+    """Whether the tensors of these pairs are made outside of every loop that reads them again and again."""
+    pairs = tuple(pairs)
+    births = {p.birth for p in pairs}
+    reads = {(p.birth, p.read) for p in pairs}
+    return len(births) == 1 and len(reads) >= 1 and not any(p.read_before for p in pairs)
+
+
+def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:
+    """Whether an optimizer that steps after step ``after`` holds one of the leaves."""
+    stepping = {s.optimizer for s in recording.steps if s.n > after}
+    return any(leaf.optimizer is not None and leaf.optimizer[0] in stepping for leaf in leaves)
+
+
+def cause_of(findings: Findings) -> Cause:
+    """The name of what the replay shows, where truncation is the remedy."""
+    from autodetach.repairs.drop_requires_grad import is_spurious
+
+    pairs = findings.cuts
+    if findings.leaves and all(is_spurious(leaf) for leaf in findings.leaves):
+        return Cause.SPURIOUS_LEAF
+    roots = {r.birth for r in findings.observed.failure_roots if r.birth}
+    if any(p.scalar for p in pairs) and any(p.birth and (p.birth[0], p.birth[2]) in {(r[0], r[2]) for r in roots} for p in pairs):
+        return Cause.ACCUMULATED_LOSS
+    if made_once(findings, pairs):
+        return Cause.DATA_WITH_GRAPH
+    return Cause.CARRIED_STATE

@@ -1,0 +1,160 @@
+"""The story on one page: run, diagnose, propose, verify, report.
+
+    run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from autodetach.diagnosis.inquiry import Inquiry, inquire
+from autodetach.diagnosis.recording import Recording
+from autodetach.laboratory import Laboratory, Observation
+from autodetach.model import Diagnosis, Level, Outcome, Rejected, Status, Trial
+from autodetach.progress import Progress
+from autodetach.runner.interpreter import find_interpreter
+from autodetach.runner.project import Project
+from autodetach.runner.session import Session
+from autodetach.settings import Settings
+from autodetach.source.book import SourceBook
+from autodetach.verification.judge import Judge
+
+MOST_TRIALS = 24
+
+
+@dataclass(frozen=True)
+class _Work:
+    settings: Settings
+    progress: Progress
+    session: Session
+    project: Project
+    laboratory: Laboratory
+    book: SourceBook
+    interpreter: str
+    begun: float
+
+
+def fix(settings: Settings, progress: Progress) -> Outcome:
+    """Find the fault of a program and the smallest patch that trains as it should. Raises AutodetachError."""
+    for work in _opened(settings, progress):
+        observed, early = _run(work)
+        if early is not None:
+            return early
+        inquiry = _diagnose(work, observed)
+        trials = _verify(work, inquiry)
+        return _report(work, inquiry, trials)
+    raise AssertionError("a session that opens gives one outcome")
+
+
+def explain(settings: Settings, progress: Progress) -> Outcome:
+    """What went wrong and why, without proposing anything. Raises AutodetachError."""
+    for work in _opened(settings, progress):
+        observed, early = _run(work)
+        if early is not None:
+            return early
+        return _report(work, _diagnose(work, observed), ())
+    raise AssertionError("a session that opens gives one outcome")
+
+
+def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
+    begun = time.monotonic()
+    project = Project.discover(settings.script, settings.module, settings.cwd)
+    interpreter = find_interpreter(settings.python, project)
+    session = Session(
+        interpreter,
+        project,
+        isolation=settings.isolation,
+        allow_network=settings.allow_network,
+        env=settings.env,
+    )
+    try:
+        progress.stage("starting the program's interpreter")
+        with session:
+            laboratory = Laboratory(session, project, settings, progress.update)
+            book = SourceBook(project.root)
+            yield _Work(settings, progress, session, project, laboratory, book, str(interpreter), begun)
+    finally:
+        progress.done()
+
+
+def _run(work: _Work) -> tuple[Recording, Outcome | None]:
+    """The program as it is: its recording, and the outcome where there is no failure of ours."""
+    work.progress.stage(f"running {work.settings.program}")
+    seen = work.laboratory.observe().wait()
+    if seen.recording.failure is None:
+        return seen.recording, replace(_nothing_of_ours(seen, work.settings), **_facts(work))  # type: ignore[arg-type]
+    return seen.recording, None
+
+
+def _nothing_of_ours(seen: Observation, settings: Settings) -> Outcome:
+    recording, result = seen.recording, seen.result
+    came = f"{recording.progress} steps and {len(recording.backwards)} backward passes"
+    if result.ended == "timeout":
+        text = f"no failure within {settings.timeout:g} s ({came}); a longer --timeout may reach it"
+        return Outcome(Status.NOT_REACHED, detail=text)
+    if result.ended in ("limit", "lost"):
+        return Outcome(Status.NOT_REACHED, detail=f"{result.limit or 'the run was lost'} ({came})")
+    if recording.how == "error" or result.status not in (0, None):
+        if recording.how == "error" or result.ended == "signal" or recording.how == "":
+            text = recording.traceback or result.stderr or f"the program ended with status {result.status}"
+            return Outcome(Status.FAILED_OTHERWISE, detail=text)
+        text = f"the program left with exit status {result.status} and no autograd error"
+        return Outcome(Status.FAILED_OTHERWISE, detail=result.stderr or text)
+    notes = () if recording.backwards else ("the program never calls backward",)
+    return Outcome(Status.CLEAN, detail=came, notes=notes)
+
+
+def _diagnose(work: _Work, observed: Recording) -> Inquiry:
+    work.progress.stage("reference run")
+    return inquire(work.laboratory, observed, work.book, work.settings)
+
+
+def _verify(work: _Work, inquiry: Inquiry) -> tuple[Trial, ...]:
+    """Try the candidates of each plan, smallest first, until one is safe."""
+    judge = Judge(work.laboratory, work.book)
+    trials: list[Trial] = []
+    for plan in inquiry.plans:
+        work.progress.stage("trying patches")
+        for candidate in plan.candidates:
+            if len(trials) >= MOST_TRIALS:
+                break
+            trial = judge.try_one(candidate, plan.standard)
+            if trial in trials:
+                continue
+            trials.append(trial)
+            work.progress.trial(trial)
+            if trial.level is Level.SAFE and not work.settings.all:
+                return tuple(trials)
+    return tuple(trials)
+
+
+def _report(work: _Work, inquiry: Inquiry, trials: tuple[Trial, ...]) -> Outcome:
+    best = next((t for t in trials if t.level is Level.SAFE), None)
+    if best is None and work.settings.unsafe:
+        best = next((t for t in trials if t.level is Level.UNSAFE), None)
+    outcome = Outcome(
+        Status.REPAIRED if best is not None else Status.UNREPAIRED,
+        diagnosis=inquiry.diagnosis,
+        trials=trials,
+        chosen=best,
+        diff=best.diff if best is not None else "",
+        patched=work.book.patched(best.candidate.edits) if best is not None else {},
+        originals=dict(work.book.originals),
+        steps_proved=inquiry.steps_proved,
+        notes=(*inquiry.notes, *work.session.notes),
+    )
+    return replace(outcome, **_facts(work))  # type: ignore[arg-type]
+
+
+def _facts(work: _Work) -> dict[str, object]:
+    return {
+        "isolation": work.session.info.isolation,
+        "interpreter": work.interpreter,
+        "torch": work.session.info.torch,
+        "seconds": time.monotonic() - work.begun,
+    }
+
+
+__all__ = ["Diagnosis", "Rejected", "explain", "fix"]

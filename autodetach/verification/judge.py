@@ -1,0 +1,101 @@
+"""Runs a candidate and holds it to the criteria."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from autodetach.diagnosis.recording import Recording
+from autodetach.errors import SourceError
+from autodetach.laboratory import Horizon, Laboratory
+from autodetach.model import Candidate, Level, Passed, Rejected, Trial
+from autodetach.source.apply import only_intended
+from autodetach.source.book import SourceBook
+from autodetach.source.diff import unified_diff
+from autodetach.verification import criteria
+from autodetach.verification.criteria import Spread, Verdict
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What candidates are held to.
+
+    ``reference`` is the trajectory to be equalled, or None where no run can tell it; then ``fed`` names the parameters
+    (optimizer, place) that every step has to feed, and the first step must be the broken program's.
+    """
+
+    broken: Recording
+    reference: Recording | None
+    progress: int
+    spread: Spread = field(default_factory=Spread)
+    fed: frozenset[tuple[int, int]] = frozenset()
+    level: Level = Level.SAFE
+
+
+class Judge:
+    def __init__(self, laboratory: Laboratory, book: SourceBook) -> None:
+        self._laboratory, self._book = laboratory, book
+        self._known: dict[str, Trial] = {}
+
+    def try_one(self, candidate: Candidate, standard: Standard) -> Trial:
+        """Run the patched program up to the reference's end and judge it. Every patch is run once."""
+        begun = time.monotonic()
+        try:
+            patched = self._book.patched(candidate.edits)
+        except SourceError as error:
+            return Trial(candidate, "", (Rejected("only the intended change", str(error)),), None, 0.0)
+        diff = unified_diff({f: self._book.originals[f] for f in patched}, patched)
+        if diff in self._known:
+            return self._known[diff]
+        verdicts = [self.intended(candidate, patched)]
+        if isinstance(verdicts[0], Passed):
+            verdicts += self.judge(patched, standard, candidate.same_values)
+        failed = any(isinstance(v, Rejected) for v in verdicts)
+        level = None if failed else _weaker(candidate.level, standard.level)
+        trial = Trial(candidate, diff, tuple(verdicts), level, time.monotonic() - begun)
+        self._known[diff] = trial
+        return trial
+
+    def intended(self, candidate: Candidate, patched: Mapping[str, bytes]) -> Verdict:
+        name = "only the intended change"
+        for file, data in patched.items():
+            module = self._book.module(file)
+            if module is None:
+                return Rejected(name, f"{file} cannot be edited")
+            text = data.decode(module.source.encoding, "replace")
+            reason = only_intended(module, text, [e for e in candidate.edits if e.file == file])
+            if reason:
+                return Rejected(name, reason)
+        return Passed(name)
+
+    def judge(self, patched: Mapping[str, bytes], standard: Standard, same_values: bool = True) -> list[Verdict]:
+        """Criteria 1 to 5 on a patched project; stops at the first that fails."""
+        failed_at = standard.broken.failure.steps if standard.broken.failure else 0
+        horizon = Horizon(most=standard.progress, live_from=failed_at)
+        seen = self._laboratory.observe(horizon, patched).wait().recording
+        verdicts: list[Verdict] = []
+        for check in self._checks(seen, standard, same_values):
+            verdicts.append(check())
+            if isinstance(verdicts[-1], Rejected):
+                break
+        return verdicts
+
+    @staticmethod
+    def _checks(seen: Recording, standard: Standard, same_values: bool) -> Iterable[Callable[[], Verdict]]:
+        reference = standard.reference
+        yield lambda: criteria.runs(seen, standard.broken, standard.progress)
+        if same_values:
+            yield lambda: criteria.same_values(seen, standard.broken, standard.spread)
+        if reference is not None:
+            yield lambda: criteria.same_training(seen, reference, standard.spread)
+        else:
+            yield lambda: criteria.same_first_step(seen, standard.broken, standard.spread)
+            yield lambda: criteria.all_fed(seen, standard.fed)
+        yield lambda: criteria.nobody_starves(seen, standard.broken, reference)
+        yield lambda: criteria.no_growth(seen, reference)
+
+
+def _weaker(a: Level, b: Level) -> Level:
+    order = [Level.SAFE, Level.UNSAFE, Level.DISPLAY_ONLY]
+    return max(a, b, key=order.index)
