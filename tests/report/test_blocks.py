@@ -7,7 +7,8 @@ import samples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodetach.report.blocks import blocks
+from autodetach.report.blocks import Block, blocks
+from autodetach.source.diff import unified_diff
 
 LINES = st.lists(
     st.sampled_from(["a\n", "b\n", "\n", "é\x0c\u2028\n", "- c\n", "--- x\n", "+d\r\n"]), max_size=12
@@ -26,19 +27,14 @@ def replaced(text: str, diff: str) -> str:
 @given(LINES, LINES)
 def test_blocks_give_the_patched_file(before, after):
     old, new = "first\n" + "".join(before), "first\n" + "".join(after)
-    diff = _diff(old, new)
+    diff = unified_diff({"x.py": old.encode()}, {"x.py": new.encode()})
     assert replaced(old, diff).replace("\r", "") == new.replace("\r", "")
 
 
-def _diff(old: str, new: str) -> str:
-    import difflib
-
-    lines = difflib.unified_diff(_lines(old), _lines(new), "a/x.py", "b/x.py")
-    return "".join(lines)
-
-
-def _lines(text: str) -> list[str]:
-    return [line + "\n" for line in text.split("\n")[:-1]]
+def test_names_that_git_quotes():
+    name = "sü b/é x.py"
+    (block,) = blocks(unified_diff({name: b"a\n"}, {name: b"b\n"}))
+    assert block == Block(name, 1, ("a",), ("b",))
 
 
 def test_insertion_at_the_very_start():
