@@ -161,6 +161,7 @@ class _Shifts:
         return self._edits[bisect_left(self._ends, start) : bisect_right(self._starts, end)]
 
     def inside(self, start: int, end: int) -> bool:
+        end = max(end, start + 1)
         return any(edit.start < end and edit.end > start for edit in self._near(start, end))
 
     def at_edge(self, start: int, end: int) -> bool:

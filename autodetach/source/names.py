@@ -86,7 +86,7 @@ def _read(node: cst.CSTNode) -> Iterator[str]:
             hidden.append(target)
     if isinstance(node, cst.Assign):
         hidden.extend(node.targets)
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param)):
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param, cst.ExceptHandler, cst.ExceptStarHandler)):
         hidden.append(node.name)
     if isinstance(node, cst.Attribute):
         hidden.append(node.attr)

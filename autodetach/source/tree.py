@@ -68,7 +68,7 @@ class Tree:
         else:
             at = [index for index, letter in enumerate(self._parsed) for _ in letter.encode()]
         # libcst counts a newline behind the last line also where there is none.
-        at += [len(self._parsed)] * 2
+        at += [len(self._parsed)] * 3
         return {
             node: (self._shifted(at[span.start]), self._shifted(at[span.start + span.length]))
             for node, span in found.items()

@@ -92,9 +92,13 @@ def _row_removal(row: list[Statement], comments: bool, substitute: str) -> Edit:
     if first.in_one_line_suite:
         return Edit(source.name, first.start, last.end, substitute)
     start = first.comments_start if comments else first.lines_start
-    if substitute:
-        return Edit(source.name, start, last.end, first.indentation + substitute)
-    return Edit(source.name, start, block_end(last), "")
+    end = block_end(last)
+    if not substitute:
+        return Edit(source.name, start, end, "")
+    if comments:
+        tail = source.newline if source.text[:end].endswith(("\n", "\r")) else ""
+        return Edit(source.name, start, end, first.indentation + substitute + tail)
+    return Edit(source.name, start, last.end, first.indentation + substitute)
 
 
 def _cuts(row: list[Statement], leaving: list[bool]) -> Iterator[Edit]:
