@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass, field
 from stat import S_ISREG
 
@@ -12,7 +13,7 @@ SKIPPED = FOREIGN | {
     ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".cache", ".hypothesis",
     ".idea", ".vscode",
 }  # fmt: skip
-SOURCE = (".py", ".pyi", ".pyx", ".so", ".pyd", ".yaml", ".yml", ".toml", ".json", ".cfg", ".ini")
+SOURCE = (".py", ".pyi", ".pyx", ".so", ".pyd", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".ipynb")
 # A program often writes over or appends to its own outputs of yesterday, which a link into a read-only place
 # forbids.
 OUTPUTS = (".pt", ".pth", ".ckpt", ".log", ".csv", ".out", ".npz", ".pkl", ".png", ".h5")
@@ -23,7 +24,9 @@ _LARGEST_OUTPUT = 32 << 20
 _MOST_COPIED = 256 << 20
 _MOST_ENTRIES = 4000
 """Of one folder without source: beyond, it is linked whole."""
-_MOST_SCANNED = 150_000
+_MOST_SCANNED = 20_000
+"""Of the whole project: beyond, folders that hold no source are linked whole."""
+_MOST_FILES_COPIED = 4000
 
 
 @dataclass
@@ -45,13 +48,18 @@ def list_project(project: Project) -> Listing:
     budget = _MOST_COPIED
     scanned = 0
     root = str(project.root)
-    sized: list[tuple[int, str]] = []
-    queue = [""]
+    sized: list[tuple[int, bool, str]] = []
+    # Breadth first: what is near the root is copied, what is deep in a heap of data is linked.
+    queue = deque([""])
     while queue:
-        folder = queue.pop()
-        entries, complete = _entries(os.path.join(root, folder), listing)
+        folder = queue.popleft()
+        here = os.path.join(root, folder)
+        if folder and scanned > _MOST_SCANNED and not _holds_source(here):
+            listing.linked.append(folder)
+            continue
+        entries, complete = _entries(here, listing)
         scanned += len(entries)
-        if folder and (not complete or scanned > _MOST_SCANNED):
+        if folder and not complete:
             listing.linked.append(folder)
             continue
         if folder:
@@ -70,17 +78,19 @@ def list_project(project: Project) -> Listing:
                 if not os.access(entry.path, os.R_OK):
                     listing.notes.append(f"not readable, left out: {path}")
                 elif _wanted(entry.name, status.st_size):
-                    sized.append((0 if entry.name.endswith(SOURCE) else status.st_size, path))
+                    sized.append((status.st_size, entry.name.endswith(SOURCE), path))
                 else:
                     listing.linked.append(path)
-    for size, path in sorted(sized):
+    # Source first, then the small.
+    for size, _, path in sorted(sized, key=lambda file: (not file[1], file[0])):
         budget -= size
-        (listing.copied if budget >= 0 else listing.linked).append(path)
+        fits = budget >= 0 and len(listing.copied) < _MOST_FILES_COPIED
+        (listing.copied if fits else listing.linked).append(path)
     return listing
 
 
 def _add_folder(
-    project: Project, entry: os.DirEntry[str], path: str, queue: list[str], listing: Listing
+    project: Project, entry: os.DirEntry[str], path: str, queue: deque[str], listing: Listing
 ) -> None:
     if not project.shallow:
         queue.append(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -30,6 +31,7 @@ class Workspace:
         self._base = session_folder / "base"
         self._listing: Listing | None = None
         self._serial = 0
+        self._lock = threading.Lock()
         self._reflinks = True
 
     @property
@@ -44,10 +46,11 @@ class Workspace:
         written.
         """
         try:
-            if self._listing is None:
-                self._listing = self._fill_base()
-            self._serial += 1
-            home = self._runs / str(self._serial)
+            with self._lock:
+                if self._listing is None:
+                    self._listing = self._fill_base()
+                self._serial += 1
+                home = self._runs / str(self._serial)
             root = home / (self._project.root.name or "root")
             root.mkdir(parents=True)
             self._copy(self._listing, root)

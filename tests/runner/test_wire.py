@@ -1,0 +1,113 @@
+import json
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autodetach.runner.server import LONGEST_LINE, parse_line
+from autodetach.runner.terminal import neutralise
+from autodetach.runner.wire import EventTail, OutputTail, create
+
+objects = st.dictionaries(
+    st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats()), min_size=1
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.binary(max_size=200)))
+def test_whatever_arrives_in_whatever_pieces(pieces) -> None:
+    fd = os.memfd_create("wire")
+    tail = EventTail(fd)
+    events = []
+    for piece in pieces:
+        os.write(fd, piece)
+        events += tail.read()
+    events += tail.finish()
+    whole = b"".join(pieces).split(b"\n")[:-1]
+    assert repr(events) == repr(
+        [found for line in whole if line.strip() and (found := parse_line(line)) is not None]
+    )
+    os.close(fd)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(objects), st.integers(1, 50))
+def test_events_come_through(wanted, size) -> None:
+    fd = os.memfd_create("wire")
+    tail, found = EventTail(fd), []
+    data = b"".join(json.dumps(event).encode() + b"\n" for event in wanted)
+    for start in range(0, len(data), size):
+        os.write(fd, data[start : start + size])
+        found += tail.read()
+    assert repr(found + tail.finish()) == repr(json.loads(json.dumps(wanted)))
+    assert tail.dropped == 0
+    os.close(fd)
+
+
+def test_long_lines_and_floods(path) -> None:
+    fd = create(path)
+    tail = EventTail(fd, most=8 << 20)
+    with path.open("ab") as file:
+        file.write(b"x" * (LONGEST_LINE * 2) + b'\n{"a": 1}\n')
+    assert tail.read() == [{"a": 1}] and tail.dropped == 1
+    with path.open("ab") as file:
+        file.write(b'{"a": 1}\n' * 1_000_000)
+    assert len(tail.read()) < 1_000_000 and tail.flooded
+    assert tail.read() == []
+
+
+def test_an_existing_file_is_not_followed(path, tmp_path) -> None:
+    path.symlink_to(tmp_path / "other")
+    with pytest.raises(FileExistsError):
+        create(path)
+
+
+def test_output_is_bounded(path) -> None:
+    fd = create(path)
+    output = OutputTail(fd, on_disk=1000, kept=100)
+    with path.open("ab", buffering=0) as file:
+        for number in range(500):
+            file.write(b"line %d\n" % number)
+            output.bound()
+            assert path.stat().st_size <= 1100
+    assert output.text().endswith("line 499\n") and len(output.text()) <= 100 and output.cut
+
+
+def test_output_of_a_writer_that_does_not_append(path) -> None:
+    fd = create(path)
+    output = OutputTail(fd, on_disk=1000, kept=100)
+    with path.open("r+b", buffering=0) as file:
+        for number in range(500):
+            file.write(b"line %d\n" % number)
+            output.bound()
+    assert output.text().endswith("line 499\n") and "\0" not in output.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bP+q\x1b\\x\x9b2Jy", "xy"),
+        ("10%\r50%\r100%\n", "100%\n"),
+        ("dos\r\nlines\r\n", "dos\nlines\n"),
+        ("bell\x07 nul\0 right\u202eleft", "bell\\x07 nul\\x00 right\\u202eleft"),
+        ("lone \x1b", "lone \\x1b"),
+        ("ünïcode 名前", "ünïcode 名前"),
+    ],
+)
+def test_neutralise(text, shown) -> None:
+    assert neutralise(text) == shown
+
+
+@given(st.text())
+def test_neutralised_text_moves_no_cursor(text) -> None:
+    assert not set(neutralise(text)) & {"\x1b", "\x9b", "\x07", "\x08", "\r", "\u202e"}
