@@ -103,7 +103,8 @@ attempt("folder", lambda: os.makedirs("runs/1"))
 attempt("temp", lambda: tempfile.NamedTemporaryFile("w").write("x"))
 attempt("null", lambda: open("/dev/null", "w").write("x"))
 attempt("shm", lambda: multiprocessing.get_context("fork").Semaphore(1))
-attempt("loopback", lambda: (s := socket.create_server(("127.0.0.1", 0)), socket.create_connection(s.getsockname())))
+server = socket.create_server(("127.0.0.1", 0))
+attempt("loopback", lambda: socket.create_connection(server.getsockname()))
 attempt("socket pair", lambda: socket.socketpair())
 attempt("unix", lambda: socket.socket(socket.AF_UNIX).bind(os.environ["TMPDIR"] + "/s"))
 attempt("rename across", lambda: os.rename("out.txt", "runs/1/out.txt"))
@@ -134,7 +135,7 @@ say({"event": "alive"})
 def test_what_cannot_be_removed_easily(room) -> None:
     result = room.run("""
 os.mkdir("locked"); open("locked/file", "w").close(); os.chmod("locked", 0)
-os.mkdir("readonly"); os.mkdir("readonly/below"); os.chmod("readonly/below", 0o500); os.chmod("readonly", 0o500)
+os.makedirs("readonly/below"); os.chmod("readonly/below", 0o500); os.chmod("readonly", 0o500)
 os.mkfifo("pipe"); os.symlink("/", "root"); os.symlink("loop", "loop")
 for _ in range(1500):
     os.mkdir("d" * 20); os.chdir("d" * 20)

@@ -6,7 +6,8 @@ import json
 def test_garbage_and_forged_lines(room) -> None:
     result = room.run(r"""
 say({"event": "first"})
-for junk in (b"not json\n", b"[1, 2]\n", b"\xff\xfe\n", b"{" * 100000 + b"\n", b'{"a": ' * 5000 + b"\n", b"\n", b'"text"\n',
+for junk in (b"not json\n", b"[1, 2]\n", b"\xff\xfe\n", b"{" * 100000 + b"\n", b'{"a": ' * 5000 + b"\n",
+             b"\n", b'"text"\n',
              b"9" * 5000 + b"\n", b"x" * (3 << 20) + b"\n"):
     os.write(events, junk)
 say({"event": "last"})

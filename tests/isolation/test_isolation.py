@@ -22,8 +22,9 @@ class Broken:
 
 @pytest.mark.parametrize(
     "name",
-    ["HF_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "GITHUB_PAT", "SSH_AUTH_SOCK", "NPM_AUTH",
-     "WANDB_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "SLACK_WEBHOOK", "DBUS_SESSION_BUS_ADDRESS", "SENTRY_DSN"],
+    ["HF_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "GITHUB_PAT", "SSH_AUTH_SOCK",
+     "NPM_AUTH",     "WANDB_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "SLACK_WEBHOOK",
+     "DBUS_SESSION_BUS_ADDRESS", "SENTRY_DSN"],
 )  # fmt: skip
 def test_secret_names(name) -> None:
     assert env.is_secret(name)

@@ -37,7 +37,8 @@ def test_a_run(project) -> None:
         )
         result = runner.run(
             {
-                "program": "import os; say({'event': 'cwd', 'cwd': os.getcwd()}); print(open('train.py').read()); open('x', 'w')"
+                "program": "import os; say({'event': 'cwd', 'cwd': os.getcwd()}); open('x', 'w')\n"
+                "print(open('train.py').read())"
             },
             timeout=10,
         )
@@ -93,7 +94,8 @@ def test_several_at_once(project) -> None:
         runs = [
             runner.start(
                 {
-                    "program": f"import time; open('n', 'w').write('{n}'); time.sleep(0.4); print(open('n').read())"
+                    "program": f"import time; open('n', 'w').write('{n}'); time.sleep(0.4)\n"
+                    "print(open('n').read())"
                 },
                 timeout=20,
             )
@@ -123,7 +125,10 @@ def test_limits_strike_the_right_one(project) -> None:
 def test_threads_share_a_session(project) -> None:
     results = []
     with session(project) as runner:
-        work = lambda n: results.append(runner.run({"program": f"print({n})"}, timeout=20).stdout)  # noqa: E731
+
+        def work(n: int) -> None:
+            results.append(runner.run({"program": f"print({n})"}, timeout=20).stdout)
+
         threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
         for thread in threads:
             thread.start()
@@ -170,12 +175,9 @@ def test_server_that_says_nothing(project, monkeypatch) -> None:
 
 
 def test_server_that_dies_again_and_again(project) -> None:
-    with session(project) as runner:
-        with pytest.raises(RunError, match="again and again"):
-            for _ in range(10):
-                runner.run(
-                    {"program": "import os, time; os.kill(os.getppid(), 9); time.sleep(20)"}, timeout=20
-                )
+    with session(project) as runner, pytest.raises(RunError, match="again and again"):
+        for _ in range(10):
+            runner.run({"program": "import os, time; os.kill(os.getppid(), 9); time.sleep(20)"}, timeout=20)
 
 
 def test_isolation_words(project) -> None:
