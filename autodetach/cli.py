@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from threading import Event
+from typing import Annotated, Any
 
 import typer
 
 from autodetach import __version__
 from autodetach.errors import AutodetachError, RefusedError, UsageError
 from autodetach.model import Level, Outcome, Status
-from autodetach.progress import Progress, choose, wants_colour
-from autodetach.report.interface import Report, make
+from autodetach.progress import Progress, Silent, choose
+from autodetach.report.interface import make
+from autodetach.report.out import publish, put
 from autodetach.report.plain import neutral
-from autodetach.settings import FORMATS, ISOLATIONS, Settings, load
+from autodetach.settings import FORMATS, ISOLATIONS, Settings, load, load_programs, shard
 
 _STATUS = {
     Status.CLEAN: 0,
@@ -28,6 +32,9 @@ _STATUS = {
     Status.NOT_REACHED: 3,
 }
 _INTERRUPTED, _OUR_FAULT = 130, 70
+_IGNORE_INTERRUPT = (signal.SIGINT, signal.SIG_IGN)
+_stopped = Event()
+"""In a worker: the user has interrupted."""
 
 app = typer.Typer(
     name="autodetach",
@@ -177,7 +184,7 @@ def fix(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
-    _report(outcome, settings)
+    publish(settings, outcome)
     if settings.apply and outcome.status is Status.REPAIRED:
         _apply(outcome, settings)
     return 1 if settings.check and outcome.chosen is not None else _STATUS[outcome.status]
@@ -205,7 +212,7 @@ def explain(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.explain(settings, progress))
-    _report(outcome, settings)
+    publish(settings, outcome)
     return _STATUS[outcome.status]
 
 
@@ -231,14 +238,121 @@ def verify(
 ) -> int:
     """Judge anybody's patch by the criteria that our own must pass; exit 0 only if it is safe."""
     settings = _settings(locals(), output_format="text", all=True)
-    patch_text = _read_patch(patch)
+    patch_text = _read(patch).decode("utf-8", "surrogateescape")
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.verify(settings, patch_text, progress))
-    _report(outcome, settings)
+    publish(settings, outcome)
     if outcome.trials:
         return 0 if outcome.trials[0].level is Level.SAFE else 1
     return 3 if outcome.status is Status.CLEAN else _STATUS[outcome.status]
+
+
+@app.command(epilog="Example: autodetach ci --jobs 2 --output-format github --write json=result.json")
+def ci(
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Programs to run at the same time.")] = 1,
+    part: Annotated[str, typer.Option("--shard", metavar="K/N", help="Only the K-th of N parts.")] = "1/1",
+    write: Annotated[
+        list[str] | None, typer.Option(metavar="FORMAT=FILE", help="Also write this format. Repeatable.")
+    ] = None,
+    timeout: _Timeout = None,
+    python: _Python = None,
+    device: _Device = None,
+    isolation: _Isolation = None,
+    allow_network: _Network = None,
+    env: _Env = None,
+    output_format: _Format = None,
+    output_file: _File = None,
+    verbose: _Verbose = 0,
+    quiet: _Quiet = None,
+) -> int:
+    """Run the programs listed in pyproject.toml; exit 1 if any of them needs repair."""
+    flags = {name: value for name, value in locals().items() if name not in ("jobs", "part", "write")}
+    flags["verbose"] = verbose or None
+    programs = shard(load_programs(flags, os.environ, _current_folder()), part)
+    extra = [_format_and_file(one) for one in write or ()]
+    results = _all_programs(programs, jobs)
+    outcomes = [one for one in results if isinstance(one, Outcome)]
+    if outcomes:
+        publish(programs[0], *outcomes)
+    for name, file in extra:
+        put(make(name).render(*outcomes), name, file)
+    statuses = [_STATUS[one.status] if isinstance(one, Outcome) else one.status for one in results]
+    return 1 if any(outcome.diagnosis for outcome in outcomes) else max(statuses, default=0)
+
+
+@app.command(epilog="Example: autodetach suggest result.json --diff pr.diff | reviewdog -f=rdjsonl ...")
+def suggest(
+    result: Annotated[str, typer.Argument(metavar="RESULT.json", help="What ci or fix wrote as JSON.")],
+    diff: Annotated[str, typer.Option(metavar="FILE", help="The pull request's diff.")],
+    summary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where what is no suggestion goes, as Markdown. [stderr]"),
+    ] = None,
+) -> int:
+    """Turn a result into suggestions for a pull request (rdjsonl for reviewdog). Runs nothing."""
+    from autodetach.report.suggest import advise
+
+    advice = advise(_read(result), _read(diff))
+    put(advice.rdjsonl, "rdjsonl", None)
+    if summary is not None:
+        put(advice.summary, "text", Path(summary))
+    elif advice.summary and sys.stderr is not None:
+        sys.stderr.write(advice.summary)
+    return 0
+
+
+def _all_programs(programs: Sequence[Settings], jobs: int) -> list[Outcome | AutodetachError]:
+    """The outcome of each, in their order; one that cannot be run does not keep the others from running."""
+    if jobs == 1 or len(programs) < 2:
+        return [_told(settings, _one_program(settings)) for settings in programs]
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Processes, not threads: Ctrl-C reaches each of them, and each ends its own program.
+    workers = min(jobs, len(programs))
+    with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, _IGNORE_INTERRUPT) as pool:
+        results = pool.map(_one_program_in_a_worker, programs)
+        return [_told(*pair) for pair in zip(programs, results, strict=True)]
+
+
+def _one_program_in_a_worker(settings: Settings) -> Outcome | AutodetachError:
+    """As ``_one_program``, which alone an interrupt may end: an idle worker would die with a traceback."""
+    if _stopped.is_set():
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return _one_program(settings)
+    except KeyboardInterrupt:
+        _stopped.set()
+        raise
+    finally:
+        signal.signal(*_IGNORE_INTERRUPT)
+
+
+def _told(settings: Settings, result: Outcome | AutodetachError) -> Outcome | AutodetachError:
+    if isinstance(result, AutodetachError):
+        _say(f"autodetach: {settings.program}: error[{result.slug}]: {_one_line(result)}")
+    elif not settings.quiet:
+        _say(f"autodetach: {settings.program}: {result.status}")
+    return result
+
+
+def _one_program(settings: Settings) -> Outcome | AutodetachError:
+    from autodetach import pipeline
+
+    try:
+        outcome = pipeline.fix(settings, Silent())
+    except AutodetachError as error:
+        return error
+    return replace(outcome, notes=(f"program: {settings.program}", *outcome.notes))
+
+
+def _format_and_file(word: str) -> tuple[str, Path]:
+    name, _, file = word.partition("=")
+    if name not in FORMATS or not file:
+        raise UsageError(f"--write must be FORMAT=FILE with a format of {', '.join(FORMATS)}, not {word!r}")
+    return name, Path(file)
 
 
 def _settings(arguments: dict[str, Any], **defaults: object) -> Settings:
@@ -257,12 +371,11 @@ def _current_folder() -> Path:
         raise UsageError("the current folder no longer exists") from error
 
 
-def _read_patch(patch: str) -> str:
+def _read(file: str) -> bytes:
     try:
-        content = sys.stdin.buffer.read() if patch == "-" else Path(patch).read_bytes()
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"the patch {patch} cannot be read: {error.strerror}") from error
-    return content.decode("utf-8", "surrogateescape")
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _watched(settings: Settings, work: Callable[[Progress], Outcome]) -> Outcome:
@@ -271,51 +384,6 @@ def _watched(settings: Settings, work: Callable[[Progress], Outcome]) -> Outcome
         return work(progress)
     finally:
         progress.done()
-
-
-def _report(outcome: Outcome, settings: Settings) -> None:
-    """The chosen format to stdout or its file, and the story to stderr unless it is the output itself."""
-    if settings.output_format == "text":
-        _put(_story(settings, sys.stdout).render(outcome), settings)
-        return
-    if not settings.quiet and sys.stderr is not None:
-        sys.stderr.write(_story(settings, sys.stderr).render(outcome))
-        sys.stderr.flush()
-    _put(make(settings.output_format).render(outcome), settings)
-
-
-def _story(settings: Settings, stream: TextIO) -> Report:
-    from autodetach.report.text import TextReport
-
-    colour = settings.output_file is None and wants_colour(stream, os.environ)
-    return TextReport(colour=colour, all=settings.all, verbose=settings.verbose)
-
-
-def _put(text: str, settings: Settings) -> None:
-    # Patches are bytes: lone surrogates become what they were read from, whatever the terminal's encoding.
-    content = text.encode("utf-8", "surrogateescape")
-    if settings.output_file is not None:
-        try:
-            settings.output_file.write_bytes(content)
-        except OSError as error:
-            raise UsageError(f"{settings.output_file} cannot be written: {error.strerror}") from error
-        return
-    try:
-        _write(sys.stdout, text, content, as_text=settings.output_format == "text")
-    except BrokenPipeError:
-        # The reader has left: nothing more is said, also not when the interpreter flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(stdout: TextIO | None, text: str, content: bytes, as_text: bool) -> None:
-    if stdout is None:  # closed by the caller
-        return
-    if as_text or stdout.isatty():
-        encoding = stdout.encoding or "utf-8"
-        shown = text if as_text else neutral(text, keep="\t\n")
-        content = shown.encode(encoding, "backslashreplace")
-    stdout.buffer.write(content)
-    stdout.flush()
 
 
 def _apply(outcome: Outcome, settings: Settings) -> None:

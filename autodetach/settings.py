@@ -197,6 +197,15 @@ def load_programs(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     return tuple(_checked({"cwd": folder, **common, **own}, stronger) for own in programs)
 
 
+def shard(programs: Sequence[Settings], part: str) -> tuple[Settings, ...]:
+    """Part ``K/N`` of the programs: every N-th from the K-th on, so that parts differ by one at most."""
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise UsageError(f"--shard must be K/N, such as 2/8, not {part!r}")
+    return tuple(programs[number - 1 :: count])
+
+
 def _checked(weaker: dict[str, Any], stronger: dict[str, Any]) -> Settings:
     settings = Settings(**weaker | stronger)
     if (settings.script is None) == (settings.module is None):

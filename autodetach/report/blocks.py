@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk, PatchSet
+from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 from autodetach.source.diff import _unquoted as unquoted
 
@@ -45,12 +45,24 @@ def read(diff: str) -> PatchSet:
 
 def blocks(diff: str) -> list[Block]:
     """The diff's changes in its order. Raises ValueError for what is no diff or has nothing to hold on to."""
-    return [
-        block
+    return [block for file in read(diff) for hunk in file for block in _of_hunk(_name(file), hunk)]
+
+
+def target_lines(diff: str) -> dict[str, dict[int, tuple[int, str]]]:
+    """For each file, the lines that the diff shows of its new side: number, to hunk and text."""
+    return {
+        _name(file): {
+            line.target_line_no: (index, _text(line.value))
+            for index, hunk in enumerate(file)
+            for line in hunk
+            if line.target_line_no is not None
+        }
         for file in read(diff)
-        for hunk in file
-        for block in _of_hunk(unquoted(file.target_file).removeprefix("b/"), hunk)
-    ]
+    }
+
+
+def _name(file: PatchedFile) -> str:
+    return unquoted(file.target_file).removeprefix("b/")
 
 
 def _of_hunk(file: str, hunk: Hunk) -> Iterator[Block]:
