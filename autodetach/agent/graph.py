@@ -61,6 +61,19 @@ def leaves(node, limit=200_000):
     return found
 
 
+def leaves_lazily(node, limit=20_000):
+    """The same, one by one, depth first: whoever looks for any one of a kind finds it soon."""
+    seen, todo = {node}, [node]
+    while todo and len(seen) < limit:
+        for parent in parents(todo.pop()):
+            if parent not in seen:
+                seen.add(parent)
+                if is_leaf_node(parent):
+                    yield parent.variable
+                else:
+                    todo.append(parent)
+
+
 def walk(node, limit=200_000):
     """Every node reachable from ``node``, itself included, leaves left out."""
     seen, todo = {node}, [node]

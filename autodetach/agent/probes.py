@@ -1,11 +1,12 @@
 """How a value travels: probes around the expressions of the user's own files.
 
 In a replay the project's files are compiled with every expression that may hold a tensor wrapped in a call that
-hands its value through. Whenever a *watched* tensor (one that the reference run cuts somewhere) passes, bare or inside
-a tuple, list or dict, the place is reported once a tensor:
+hands its value through. A *place* is an expression and a path into its value (empty for a bare tensor): wherever a
+watched tensor (one that the reference run cuts somewhere), or one computed from a cut operand, passes, the place is
+noted with it:
 
-``passage`` {birth, point: [file, line, column, end line, end column], structure, path, order, step}
-``others``  {point, path, count}: how often tensors with a graph passed that are *not* watched; an edit would cut them too.
+``place``   {id, point: [file, line, column, end line, end column], path, structure, step, watched}
+``others``  {point, path, count}: how often tensors passed whose graph must live; an edit would cut them too.
 
 ``structure`` is the value's shape as nested JSON: "tensor", "other", ["tuple", [...]], ["list", [...]],
 ["dict", {...}], ["namedtuple", name, [[field, ...], ...]]. Positions are those of the source, so that sites are the
@@ -24,11 +25,33 @@ WRAPPED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.Unar
            ast.Dict, ast.ListComp, ast.DictComp, ast.Await, ast.NamedExpr, ast.BoolOp)  # fmt: skip
 
 
+BINDS, HANDS_OVER, READS = "binds", "hands over", "reads"
+PASSES_ON = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.ListComp, ast.DictComp, ast.SetComp,
+             ast.GeneratorExp, ast.Starred, ast.keyword)  # fmt: skip
+BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Return, ast.Yield, ast.YieldFrom, ast.Lambda,
+           ast.For, ast.AsyncFor, ast.comprehension, ast.arguments)  # fmt: skip
+LOOKING = frozenset("print float int len str repr isinstance type id bool format round hasattr abs range".split())  # noqa: SIM905,E501
+
+
+def use_of(node, parents):
+    """What is done with an expression's value: it is bound to something that lasts, handed to a call, or read."""
+    parent = parents.get(node)
+    while isinstance(parent, PASSES_ON):
+        node, parent = parent, parents.get(parent)
+    if isinstance(parent, BINDING):
+        return BINDS
+    if isinstance(parent, ast.Call) and node is not parent.func:
+        looking = isinstance(parent.func, ast.Name) and parent.func.id in LOOKING
+        return READS if looking else HANDS_OVER
+    return READS
+
+
 class _Wrap(ast.NodeTransformer):
     """Wraps loads; names that are called, format strings, annotations and patterns are left alone."""
 
-    def __init__(self, points, file):
+    def __init__(self, points, file, tree):
         self.points, self.file = points, file
+        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
     def generic_visit(self, node):
         node = super().generic_visit(node)
@@ -38,7 +61,8 @@ class _Wrap(ast.NodeTransformer):
         if not isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
             return node
         number = len(self.points)
-        self.points.append([self.file, node.lineno, node.col_offset, node.end_lineno, node.end_col_offset])
+        span = [self.file, node.lineno, node.col_offset, node.end_lineno, node.end_col_offset]
+        self.points.append((span, use_of(node, self.parents)))
         call = ast.Call(ast.Name(NAME, ast.Load()), [ast.Constant(number), node], [])
         for new in (call, call.func, call.args[0]):
             ast.copy_location(new, node)
@@ -111,8 +135,9 @@ class Probes:
         self.recorder = recorder
         self.points = []
         self.others = {}
-        self._known = set()
-        self._order = 0
+        self._places = {}
+        self._sizes = {}
+        self._watched = {}
         setattr(builtins, NAME, self.probe)
 
     def compile(self, path, source):
@@ -122,7 +147,7 @@ class Probes:
         count = len(self.points)
         try:
             tree = ast.parse(source, path)
-            tree = ast.fix_missing_locations(_Wrap(self.points, shown).visit(tree))
+            tree = ast.fix_missing_locations(_Wrap(self.points, shown, tree).visit(tree))
             return compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, TypeError) as error:
             del self.points[count:]
@@ -153,8 +178,7 @@ class Probes:
     def probe(self, point, value):
         try:
             if isinstance(value, torch.Tensor):
-                if value.grad_fn is not None:
-                    self._see(point, value, value, ())
+                self._see(point, value, value, ())
             elif isinstance(value, (tuple, list, dict)) and value and len(value) <= 256:
                 self._look_inside(point, value, value, (), 3)
         except Exception as error:
@@ -165,37 +189,49 @@ class Probes:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
             if isinstance(item, torch.Tensor):
-                if item.grad_fn is not None:
-                    self._see(point, whole, item, (*path, key))
+                self._see(point, whole, item, (*path, key))
             elif depth and isinstance(item, (tuple, list, dict)) and len(item) <= 256:
                 self._look_inside(point, whole, item, (*path, key), depth - 1)
 
     def _see(self, point, whole, tensor, path):
+        recorder = self.recorder
         with torch._C.DisableTorchFunction():
-            birth = self.recorder.births.of(tensor)
-            if birth is None or birth not in self.recorder.wanted:
-                place = (point, path)
-                if len(self.others) < 20_000 or place in self.others:
-                    self.others[place] = self.others.get(place, 0) + 1
+            mark = recorder.mark_of(tensor)
+            node = tensor.grad_fn
+            if mark is None and node is None:
                 return
-            key = (birth, point, path)
-            if key in self._known or len(self._known) > 20_000:
-                return
-            self._known.add(key)
-            self._order += 1
+            birth = recorder.births.of(tensor) if node is not None else None
+            watched = birth is not None and birth in recorder.wanted
+            if not watched and (mark is None or mark.live):
+                key = (point, path)
+                if len(self.others) < 20_000 or key in self.others:
+                    self.others[key] = self.others.get(key, 0) + 1
+            if watched or mark is not None:
+                recorder.pass_place(tensor, birth, self._place(point, whole, path, watched))
+
+    def _place(self, point, whole, path, watched):
+        key = (point, path)
+        number = self._places.get(key)
+        size = len(whole) if whole is not None and isinstance(whole, (tuple, list, dict)) else 0
+        if number is None or size > self._sizes[key] or (watched and not self._watched[key]):
+            if number is None:
+                number = self._places[key] = len(self._places)
+                self.recorder.places[number] = self.points[point]
+            self._sizes[key] = size
+            self._watched[key] = watched
             self.recorder.wire.send(
-                "passage",
-                birth=birth,
-                point=self.points[point],
-                structure=structure(whole),
+                "place",
+                id=number,
+                point=self.points[point][0],
                 path=plain(path),
-                order=self._order,
-                step=[self.recorder.steps, self.recorder.backwards],
+                structure=structure(whole),
+                watched=watched,
             )
+        return number
 
     def report(self):
         for (point, path), count in self.others.items():
-            self.recorder.wire.send("others", point=self.points[point], path=plain(path), count=count)
+            self.recorder.wire.send("others", point=self.points[point][0], path=plain(path), count=count)
 
 
 def plain(path):

@@ -196,8 +196,8 @@ class Recorder:
         self._event("backward", number, retain or create)
         self._send_backward(call, roots, site, number, retain, create, before)
         self.after_backward(call, roots, site, number, retain, create)
-        if call == "grad" and not create:
-            self.first_order(result, site)
+        if call == "grad":
+            self.gradients(result, roots, site, create)
         if not self.optimizers and call == "backward":
             self._check_horizon()
         return result
@@ -208,8 +208,8 @@ class Recorder:
     def after_backward(self, call, roots, site, number, retain, create):
         pass
 
-    def first_order(self, result, site):
-        """``autograd.grad`` handed out gradients that have no graph of their own."""
+    def gradients(self, result, roots, site, create):
+        """``autograd.grad`` handed out gradients; without ``create`` they have no graph of their own."""
 
     def _event(self, kind, count, retained=False):
         self.last_event = sequence()

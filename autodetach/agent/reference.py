@@ -5,17 +5,22 @@ which has been changed since. It is handed to the operation detached, and the *p
 site) is reported. A *replay* is given the pairs of an earlier run and cuts every reading of them, the first one
 included; what comes out is how the program would train had its author cut there.
 
+What is computed from a cut operand is *marked* with the pair, and with the places (see :mod:`probes`) that every way
+from the operand's making to there has passed: at a backward these are the places where an edit would have cut it.
+
 ``pair`` events carry: id, birth, site, call, operand, state ("freed", "outdated" or "live" for a reading that only a
 replay cuts), in_place, known (asked for by the parent), made and read ([steps, backwards] then), since (the events
 between the tensor's making and this reading), leaves, history (pairs inside the tensor's own past).
-``reached`` events list the pairs that lie in the graph of a backward; ``live`` readings of watched tensors that were
+``reached`` events list the pairs that lie in the past of a backward's root, each with its places; ``live`` readings of watched tensors that were
 not cut come as ``flow`` events; ``root`` events tell of a backward that was called on a stale tensor.
 """
+
+import weakref
 
 import torch
 
 from . import graph
-from .operands import READERS, has_float, replace, writes_in_place
+from .operands import READERS, has_float, replace, tensors, writes_in_place
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
@@ -97,7 +102,12 @@ class Reference(Observer):
         self._memo = {}
         self._memo_at = 0
         self._pairs = {}
-        self._cut_ranges = {}  # start of a call's range of nodes -> pairs cut at that call
+        self._marks = {}  # id of a tensor -> Mark
+        self.places = {}  # number -> (span, what is done there with the value)
+        self._inside = {}  # (place, site) -> whether the place is a part of one of the site's calls
+        self._live = {}  # sequence number -> whether something that is optimised lies below
+        self._passed = {}  # birth of a watched tensor -> the places that it has passed
+        self._consumed = set()  # (birth or id, place): a call read there what it was handed
         self._flows = set()
         self._now = ()
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
@@ -147,7 +157,7 @@ class Reference(Observer):
                 wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
             state = self.state_of(tensor) if self.cut_stale or wanted else graph.ALIVE
             if not wanted and state == graph.ALIVE:
-                if birth in self.wanted:
+                if birth in self.wanted and self._is_live(tensor):
                     self._flow(birth, site, name, path)
                 return tensor
             if birth is None:
@@ -171,14 +181,108 @@ class Reference(Observer):
 
     @recorder_failure
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
-        if not self._now:
-            return
         cut, self._now = self._now, ()
-        if not (has_float(result) or any(item[5] for item in cut)):
+        if not cut and not self._marks:
             return
-        numbers = [self._pair(item, site, name) for item in cut]
-        if end > start:
-            self._cut_ranges.setdefault(start, []).extend(n for n in numbers if n is not None)
+        if name in READERS or not torch.is_grad_enabled():
+            return
+        if not has_float(result) and not any(item[5] for item in cut):
+            return
+        marks, live = {}, False
+        for tensor in (*tensors(args), *tensors(kwargs)):
+            mark = self.mark_of(tensor)
+            if mark is not None:
+                through = self._through(mark.passed, site, id(tensor))
+                _merge(marks, {pair: places | through for pair, places in mark.pairs.items()})
+                live = live or mark.live
+            elif tensor.requires_grad and not live:
+                live = self._is_live(tensor)
+        for item in cut:
+            number = self._pair(item, site, name)
+            if number is not None:
+                _merge(marks, {number: self._through(self._passed.get(item[1], ()), site, item[1])})
+        if marks:
+            for tensor in tensors(result):
+                if tensor.is_floating_point() or tensor.is_complex():
+                    self._set_mark(tensor, marks, live)
+
+    def _through(self, places, site, tensor):
+        """Of the places that a tensor has passed those that lead to this reading of it.
+
+        What bound the tensor leads everywhere; what only read it, to the calls that it is a part of; what handed it
+        to a call, too, and everywhere if that call did not read it but kept it.
+        """
+        found = set()
+        for place in places:
+            use = self.places[place][1]
+            inside = use != "binds" and self._is_inside(place, site)
+            if inside:
+                self._consumed.add((tensor, place))
+            if use == "binds" or inside or (use == "hands over" and (tensor, place) not in self._consumed):
+                found.add(place)
+        return frozenset(found)
+
+    def _is_inside(self, place, site):
+        key = (place, site)
+        known = self._inside.get(key)
+        if known is None:
+            file, line, column, end_line, end_column = self.places[place][0]
+            known = self._inside[key] = any(
+                f == file and (ln, c) <= (line, column) and (end_line, end_column) <= (eln, ec)
+                for f, ln, c, eln, ec, *_ in self.sites.chain_of(site)
+            )
+        return known
+
+    def mark_of(self, tensor):
+        mark = self._marks.get(id(tensor))
+        return mark if mark is not None and mark.tensor() is tensor else None
+
+    def _set_mark(self, tensor, marks, live):
+        key = id(tensor)
+        self._marks[key] = Mark(weakref.ref(tensor, lambda gone, key=key: self._forget(key, gone)), dict(marks), live)
+
+    def _forget(self, key, reference):
+        mark = self._marks.get(key)
+        if mark is not None and mark.tensor is reference:
+            del self._marks[key]
+
+    def pass_place(self, tensor, birth, place):
+        """A watched or marked tensor passes a place."""
+        mark = self.mark_of(tensor)
+        if mark is not None:
+            mark.passed.add(place)
+        if birth in self.wanted:
+            self._passed.setdefault(birth, set()).add(place)
+
+    def _is_live(self, tensor):
+        """Whether a module's parameter or something an optimizer holds lies below the tensor."""
+        node = tensor.grad_fn
+        if node is None:
+            return isinstance(tensor, torch.nn.Parameter) or tensor._cdata in self.held_parameters()
+        number = node._sequence_nr()
+        if number not in self._live:
+            if len(self._live) > 100_000:
+                self._live.clear()
+            held = None
+            answer = False
+            for leaf in graph.leaves_lazily(node):
+                held = self.held_parameters() if held is None else held
+                if isinstance(leaf, torch.nn.Parameter) or leaf._cdata in held:
+                    answer = True
+                    break
+            self._live[number] = answer
+        return self._live[number]
+
+    def gradients(self, result, roots, site, create):
+        if create and self._marks:
+            marks = {}
+            for root in roots:
+                mark = self.mark_of(root)
+                if mark is not None:
+                    _merge(marks, mark.pairs)
+            if marks:
+                for tensor in tensors(result):
+                    self._set_mark(tensor, marks, True)
 
     def _pair(self, item, site, name):
         tensor, birth, path, state, wanted, in_place = item
@@ -187,7 +291,7 @@ class Reference(Observer):
         if number is not None or len(self._pairs) >= MOST_PAIRS:
             return number
         number = self._pairs[key] = len(self._pairs)
-        node = tensor.grad_fn
+        node, mark = tensor.grad_fn, self.mark_of(tensor)
         fields = {}
         if node is not None:
             at = node._sequence_nr()
@@ -199,7 +303,7 @@ class Reference(Observer):
                 "since": self.since(at),
                 "read_before": self.births.first_seen.get(site, at) < at,
                 "leaves": [self.describe_leaf(leaf, held) for leaf in below],
-                "history": sorted(self._pairs_below(node)),
+                "history": sorted(mark.pairs) if mark is not None else [],
                 "past": self._past(node),
             }
         self.wire.send(
@@ -218,16 +322,6 @@ class Reference(Observer):
             **fields,
         )
         return number
-
-    def _pairs_below(self, node):
-        """The pairs whose cut operands would continue the graph below ``node``."""
-        found = set()
-        if self._cut_ranges:
-            for each in graph.walk(node, limit=50_000):
-                made = self.births.range_of(each._sequence_nr())
-                if made is not None and made[2] in self._cut_ranges:
-                    found.update(self._cut_ranges[made[2]])
-        return found
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""
@@ -256,13 +350,15 @@ class Reference(Observer):
 
     @recorder_failure
     def _roots(self, call, roots, site, number):
-        reached = set()
+        reached = {}
         with torch._C.DisableTorchFunction():
             for root in roots:
                 node = root.grad_fn
                 if node is None:
                     continue
-                reached |= self._pairs_below(node)
+                mark = self.mark_of(root)
+                if mark is not None:
+                    _merge(reached, mark.pairs)
                 if self.state_of(root) != graph.ALIVE:
                     self.wire.send("root", backward=number, call=call, site=site, **self.describe_root(root))
                 if call == "backward":
@@ -273,7 +369,8 @@ class Reference(Observer):
                 for leaf in self._leaves_of.get(pair, ()):
                     self._lost.setdefault(leaf, set()).add(number)
         if reached:
-            self.wire.send("reached", backward=number, call=call, site=site, pairs=sorted(reached))
+            pairs = {pair: sorted(places) for pair, places in reached.items()}
+            self.wire.send("reached", backward=number, call=call, site=site, pairs=pairs)
 
     def on_step(self, optimizer, parameters):
         return {
@@ -286,3 +383,22 @@ class Reference(Observer):
         for p in parameters:
             self._pending.pop(p._cdata, None)
             self._lost.pop(p._cdata, None)
+
+
+class Mark:
+    """What was computed from cut operands: the pairs, with the places that every way from there has passed.
+
+    ``live``: something that is optimised lies below it, too. ``passed``: places that this very tensor has passed.
+    """
+
+    __slots__ = ("live", "pairs", "passed", "tensor")
+
+    def __init__(self, tensor, pairs, live):
+        self.tensor, self.pairs, self.live, self.passed = tensor, pairs, live, set()
+
+
+def _merge(marks, more):
+    """Two ways meet: of each pair's places only those that both ways passed remain."""
+    for pair, places in more.items():
+        known = marks.get(pair)
+        marks[pair] = places if known is None else known & places

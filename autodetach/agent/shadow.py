@@ -100,8 +100,7 @@ class Shadow(Observer):
         finally:
             self._checkpoints.pop()
 
-    def first_order(self, result, site):
-        """Results of an ``autograd.grad`` that built no graph."""
+    def gradients(self, result, roots, site, create):
         for tensor in tensors(result):
             if not tensor.requires_grad:
                 self._age += 1

@@ -25,6 +25,7 @@ class Sites:
         self._files = {}  # code object -> (shown name, editable) or None where the frame is left out
         self._positions = {}
         self._chains = {}
+        self._known = {}
 
     def file(self, name):
         """The name shown for a source file and whether it belongs to the project."""
@@ -66,8 +67,12 @@ class Sites:
     def _new(self, key):
         chain = [self._position(code, lasti) for code, lasti in key]
         site = hashlib.blake2b(repr(chain).encode(), digest_size=8).hexdigest()
+        self._known[site] = chain
         self._announce(site, chain)
         return site
+
+    def chain_of(self, site):
+        return self._known[site]
 
     def _position(self, code, lasti):
         known = self._positions.get((code, lasti))

@@ -11,7 +11,7 @@ step            n, optimizer, params: [[norm, projection]], grads: [norm or null
 live            n, nodes: autograd nodes alive after garbage collection
 failure         kind, message, site, steps, backwards, call, plus what the graph shows about the root
 pair            a stale operand: see :mod:`reference`
-passage         a watched tensor seen at an expression: see :mod:`probes`
+place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
 zeroed          gradients that were thrown away: optimizer, backwards, site
 note            text: something the reader should know (a patch that was named, a limit that struck)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from autodetach.diagnosis.recording import Birth, Leaf, Pair, Passage, Recording
+from autodetach.diagnosis.recording import Leaf, Pair, Place, Recording
 from autodetach.model import Cause, Chain, Failure, Frame, Span
 from autodetach.source.book import SourceBook
 from autodetach.source.expression import Expression
@@ -23,22 +23,19 @@ Value = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Point:
-    """An expression through which tensors that must be cut pass, bare (path ()) or inside a container.
+    """An expression through which tensors pass that must be cut (or that were computed from such), bare (path ()) or
+    inside a container.
 
-    ``births`` are the tensors seen there; ``others`` counts the tensors with a graph seen there that must not be
-    cut: an edit here would cut them too.
+    ``places`` maps each path to the place's number; ``others`` counts the tensors seen there whose graph must live: an
+    edit here would cut them too. ``derived``: only what was computed from cut operands passes here.
     """
 
     span: Span
     expression: Expression
     structure: Any
-    paths: Mapping[tuple[int | str, ...], frozenset[Birth]]
+    places: Mapping[tuple[int | str, ...], int]
     others: Mapping[tuple[int | str, ...], int]
-    first_step: Mapping[Birth, tuple[int, int]]
-
-    @property
-    def births(self) -> frozenset[Birth]:
-        return frozenset().union(*self.paths.values())
+    derived: bool
 
 
 @dataclass(frozen=True)
@@ -76,28 +73,44 @@ class Findings:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Every expression of the project that a tensor to be cut passed, in the order of first passing."""
-        wanted = {p.birth for p in self.cuts}
-        grouped: dict[Span, list[Passage]] = defaultdict(list)
-        for passage in self.reference.passages:
-            if passage.birth in wanted:
-                grouped[passage.point].append(passage)
+        """Every expression of the project where an edit might cut, in the order of first passing."""
+        useful = frozenset().union(*(self.reference.dominators.get(p.id, ()) for p in self.cuts))
+        grouped: dict[Span, list[Place]] = defaultdict(list)
+        for place in self.reference.places.values():
+            if place.id in useful or place.watched:
+                grouped[place.point].append(place)
         points = []
-        for span, passages in grouped.items():
+        for span, places in grouped.items():
             expression = self.book.expression(span)
-            if expression is None:
-                continue
-            paths: dict[tuple[int | str, ...], set[Birth]] = defaultdict(set)
-            first: dict[Birth, tuple[int, int]] = {}
-            for passage in passages:
-                paths[passage.path].add(passage.birth)
-                first[passage.birth] = min(first.get(passage.birth, passage.step), passage.step)
-            others = {path: n for (at, path), n in self.reference.others.items() if at == span}
-            structure = max((p.structure for p in passages), key=lambda s: len(repr(s)))
-            points.append(
-                Point(span, expression, structure, {p: frozenset(b) for p, b in paths.items()}, others, first)
-            )
+            if expression is not None:
+                points.append(
+                    Point(
+                        span,
+                        expression,
+                        max((p.structure for p in places), key=lambda s: len(repr(s))),
+                        {p.path: p.id for p in places},
+                        {path: n for (at, path), n in self.reference.others.items() if at == span},
+                        derived=not any(p.watched for p in places),
+                    )
+                )
         return tuple(points)
+
+    def cut_at(self, point: Point, paths: Iterable[tuple[int | str, ...]] | None = None) -> frozenset[Reading]:
+        """The readings that an edit at the point (at ``paths`` of its value) would cut: every way of theirs passes it."""
+        chosen = set(point.places if paths is None else paths)
+        numbers = {number for path, number in point.places.items() if path in chosen}
+        dominators = self.reference.dominators
+        return frozenset(
+            reading
+            for reading, pairs in self.readings.items()
+            if all(numbers & dominators.get(p.id, frozenset()) for p in pairs if p.id in dominators)
+            and any(p.id in dominators for p in pairs)
+        )
+
+    def passed_by(self, pair: Pair) -> tuple[Point, ...]:
+        """The points that a pair's tensor, or what came of it, passed."""
+        places = self.reference.dominators.get(pair.id, frozenset())
+        return tuple(p for p in self.points if not places.isdisjoint(p.places.values()))
 
     @cached_property
     def live_values(self) -> frozenset[Value]:

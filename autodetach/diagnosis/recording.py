@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from autodetach.model import Chain, Failure, FailureKind, Frame, Json, Span
@@ -99,13 +100,17 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Passage:
-    birth: Birth
+class Place:
+    """An expression and a path into its value, passed by tensors that are cut or computed from cut ones.
+
+    ``watched``: a tensor that is itself cut somewhere was seen there.
+    """
+
+    id: int
     point: Span
-    structure: Any
     path: tuple[int | str, ...]
-    order: int
-    step: tuple[int, int]
+    structure: Any
+    watched: bool
 
 
 @dataclass(frozen=True)
@@ -157,9 +162,10 @@ class Recording:
     steps: tuple[Step, ...] = ()
     backwards: tuple[Backward, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    reached: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    reached: Mapping[int, Mapping[int, frozenset[int]]] = field(default_factory=dict)
+    """Backward -> the pairs in its root's past -> the places that every way from there has passed."""
     flows: tuple[Flow, ...] = ()
-    passages: tuple[Passage, ...] = ()
+    places: Mapping[int, Place] = field(default_factory=dict)
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     stale_roots: tuple[Root, ...] = ()
     failure: Failure | None = None
@@ -195,6 +201,15 @@ class Recording:
     @property
     def direct(self) -> frozenset[int]:
         return frozenset(i for ids in self.reached.values() for i in ids)
+
+    @cached_property
+    def dominators(self) -> Mapping[int, frozenset[int]]:
+        """Pair -> the places that every way to every backward has passed: an edit there would cut it."""
+        found: dict[int, frozenset[int]] = {}
+        for pairs in self.reached.values():
+            for pair, places in pairs.items():
+                found[pair] = places if pair not in found else found[pair] & places
+        return found
 
 
 def _span(values: Any) -> Span:
@@ -250,7 +265,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Any]] = defaultdict(list)
-        self.reached: dict[int, frozenset[int]] = {}
+        self.reached: dict[int, dict[int, frozenset[int]]] = {}
+        self.places: dict[int, Place] = {}
         self.others: dict[tuple[Span, tuple[int | str, ...]], int] = {}
         self.fields: dict[str, Any] = {}
 
@@ -309,19 +325,18 @@ class _Reader:
         )
 
     def _reached(self, e: Json, _: Any) -> None:
-        self.reached[int(e["backward"])] = frozenset(int(i) for i in e["pairs"])
+        self.reached[int(e["backward"])] = {int(i): frozenset(places) for i, places in e["pairs"].items()}
 
     def _flow(self, e: Json, _: Any) -> None:
         birth = _birth(e["birth"])
         if birth is not None:
             self.lists["flows"].append(Flow(birth, e["site"], e["call"], tuple(e["operand"]), _two(e["read"])))
 
-    def _passage(self, e: Json, _: Any) -> None:
-        birth = _birth(e["birth"])
-        if birth is not None:
-            self.lists["passages"].append(
-                Passage(birth, _span(e["point"]), e["structure"], tuple(e["path"]), int(e["order"]), _two(e["step"]))
-            )
+    def _place(self, e: Json, _: Any) -> None:
+        number = int(e["id"])
+        known = self.places.get(number)
+        watched = bool(e["watched"]) or (known is not None and known.watched)
+        self.places[number] = Place(number, _span(e["point"]), tuple(e["path"]), e["structure"], watched)
 
     def _others(self, e: Json, _: Any) -> None:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
@@ -373,7 +388,7 @@ class _Reader:
         steps = lists.get("steps", ())
         fields.setdefault("progress", len(steps) or len(lists.get("backwards", ())))
         return Recording(
-            sites=sites, reached=self.reached, others=self.others, has_optimizer=bool(steps), **lists, **fields
+            sites=sites, reached=self.reached, others=self.others, places=self.places, has_optimizer=bool(steps), **lists, **fields
         )
 
 

@@ -54,23 +54,23 @@ def _stale(findings: Findings, pairs: tuple[Pair, ...]) -> list[Evidence]:
 
 def _carrier(findings: Findings, pair: Pair) -> str:
     """The name under which the tensor was read, or what it is otherwise."""
-    for point in findings.points:
-        if pair.birth in point.births and point.expression.is_name_like:
+    passed = [p for p in findings.passed_by(pair) if not p.derived]
+    for point in passed:
+        if point.expression.is_name_like:
             inside = any(f.span.contains(point.span) for f in findings.chain(pair.site))
             if inside:
                 return f"`{point.expression.code}`"
-    for point in findings.points:
-        if pair.birth in point.births:
-            if point.expression.role is Role.STORE and point.expression.targets:
-                return f"`{point.expression.targets[0]}`"
-            if point.expression.is_name_like:
-                return f"`{point.expression.code}`"
+    for point in passed:
+        if point.expression.role is Role.STORE and point.expression.targets:
+            return f"`{point.expression.targets[0]}`"
+        if point.expression.is_name_like:
+            return f"`{point.expression.code}`"
     return "a tensor"
 
 
 def _store(findings: Findings, pair: Pair) -> Span | None:
-    for point in findings.points:
-        if pair.birth in point.births and point.expression.role is Role.STORE:
+    for point in findings.passed_by(pair):
+        if point.expression.role is Role.STORE:
             return point.expression.statement.span
     return None
 

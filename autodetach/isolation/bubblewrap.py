@@ -16,7 +16,7 @@ from autodetach.isolation.interface import GUARANTEES, Policy, rest_of
 DEVICES = (
     "/dev/nvidia*", "/dev/dri", "/dev/kfd", "/dev/dxg", "/dev/accel*", "/dev/infiniband", "/dev/davinci*",
 )  # fmt: skip
-# Below /run stand the sockets of the machine (docker, dbus, agents); these few folders hold files that
+# Below /run stand the sockets of the machine (docker, dbus); these few folders hold files that
 # programs need.
 _NEEDED_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/media", "/run/nvidia")
 _NEEDED_FOR_NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")

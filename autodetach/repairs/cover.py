@@ -30,7 +30,7 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
         reading: sorted((c for c in sizes if reading in c.covers), key=lambda c: sizes[c])[:CHOICES]
         for reading in required
     }
-    if not all(choices.values()):
+    if not required or not all(choices.values()):
         return
     ticket = count()
     queue: list[tuple[int, int, int, int, tuple[Cut, ...]]] = [(0, 0, 0, next(ticket), ())]

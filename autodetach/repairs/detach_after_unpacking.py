@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from autodetach.diagnosis.findings import Findings, Point
 from autodetach.repairs.interface import Cut, Example
-from autodetach.repairs.places import OVERCUTS, covered, structure_at
+from autodetach.repairs.places import OVERCUTS, structure_at
 from autodetach.source.edits.detach import detach_targets_after
 from autodetach.source.expression import Role
 
@@ -47,14 +47,14 @@ class DetachAfterUnpacking:
 
     def _cut(self, findings: Findings, point: Point, group: list[tuple[str, object, list[Path]]]) -> Cut | None:
         paths = [path for _, _, some in group for path in some]
-        readings = covered(findings, point, paths)
+        readings = findings.cut_at(point, paths)
         edit = detach_targets_after(point.expression.statement, [(target, s) for target, s, _ in group])
         if not readings or edit is None:
             return None
         names = ", ".join(target for target, _, _ in group)
-        others = any(point.others.get(path) for path in paths)
-        values = {(b[0], b[2], b[3]) for path in paths for b in point.paths.get(path, ())}
-        live = others or bool(values & findings.live_values)
+        numbers = {point.places[path] for path in paths if path in point.places}
+        values = {p.value for p in findings.cuts if numbers & findings.reference.dominators.get(p.id, frozenset())}
+        live = any(point.others.get(path) for path in paths) or bool(values & findings.live_values)
         return Cut(
             self.name,
             f"detach {names} after line {point.span.end_line}",
@@ -69,7 +69,7 @@ def _bound(
 ) -> Iterable[tuple[str, object, list[Path]]]:
     """Which target gets which part of the value: (target, structure, paths), where something has to be cut."""
     if isinstance(targets, str):
-        paths = [p for p in point.paths if p[: len(path)] == path]
+        paths = [p for p in point.places if p[: len(path)] == path]
         if paths and not targets.startswith("*"):
             yield targets, structure, paths
         return

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from autodetach.diagnosis.findings import Findings, Point
 from autodetach.repairs.interface import Cut, Example
-from autodetach.repairs.places import OVERCUTS, binds, covered, overcuts, structure_at, within
+from autodetach.repairs.places import OVERCUTS, binds, overcuts, structure_at, within
 from autodetach.source.edits.detach import detach_expression
 from autodetach.source.expression import Role
 
@@ -35,7 +35,7 @@ class DetachWhereItPasses:
 
     def cuts(self, findings: Findings) -> Iterable[Cut]:
         for point in findings.points:
-            readings = covered(findings, point)
+            readings = findings.cut_at(point)
             if not readings or point.expression.is_target:
                 continue
             edit = detach_expression(point.expression, structure_at(point))

@@ -81,7 +81,7 @@ class MoveIntoLoop:
         """The statements before the loop, in a suite around it, that made the tensor or handed it on."""
         suites = {id(loop.suite_node): loop, **{id(b.suite_node): b for b in loop.blocks}}
         sites = [s for s in (pair.birth[0] if pair.birth else None, *pair.past) if s]
-        passed = [p.span for p in findings.points if pair.birth in p.births]
+        passed = [p.span for p in findings.passed_by(pair)]
         statements = [s for site in sites for _, s in findings.statements(site)]
         statements += [s for s in map(findings.book.statement, passed) if s is not None]
         for statement in statements:

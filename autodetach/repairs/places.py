@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from autodetach.diagnosis.findings import Findings, Point, Reading
+from autodetach.diagnosis.findings import Findings, Point
 from autodetach.model import Chain
 from autodetach.source.expression import Expression, Role
 
@@ -20,28 +19,6 @@ def within(chain: Chain, point: Point) -> bool:
     return any(frame.span.contains(point.span) for frame in chain)
 
 
-def covered(
-    findings: Findings, point: Point, paths: Iterable[tuple[int | str, ...]] | None = None
-) -> frozenset[Reading]:
-    """The readings all of whose tensors passed the point (at ``paths``) before they were read.
-
-    A point that binds its value (a store, a return, an argument) is taken to lead to every later reading; any other
-    only to the readings whose call it is a part of.
-    """
-    chosen = set(point.paths if paths is None else paths)
-    births = frozenset().union(*(b for p, b in point.paths.items() if p in chosen))
-    binding = binds(point.expression)
-    found = []
-    for reading, pairs in findings.readings.items():
-        if not all(p.birth in births for p in pairs):
-            continue
-        if any(p.birth is not None and point.first_step[p.birth] > p.read for p in pairs):
-            continue
-        if binding or within(findings.chain(reading[3]), point):
-            found.append(reading)
-    return frozenset(found)
-
-
 def binds(expression: Expression) -> bool:
     role = expression.role
     if role is Role.ITEM:
@@ -52,15 +29,18 @@ def binds(expression: Expression) -> bool:
 
 def overcuts(findings: Findings, point: Point) -> bool:
     """Whether an edit here is predicted to cut what the reference leaves alive."""
-    if any(point.others.get(path) for path in point.paths):
+    if any(point.others.get(path) for path in point.places):
         return True
-    values = {(b[0], b[2], b[3]) for b in point.births}
-    return bool(values & findings.live_values) and binds(point.expression)
+    if point.derived or not binds(point.expression):
+        return False
+    numbers = set(point.places.values())
+    here = {p.value for p in findings.cuts if numbers & findings.reference.dominators.get(p.id, frozenset())}
+    return bool(here & findings.live_values)
 
 
 def structure_at(point: Point) -> Any:
     """The value's structure with only those parts marked as tensors that have to be cut."""
-    return _marked(point.structure, (), set(point.paths))
+    return _marked(point.structure, (), set(point.places))
 
 
 def _marked(structure: Any, path: tuple[int | str, ...], wanted: set[tuple[int | str, ...]]) -> Any:

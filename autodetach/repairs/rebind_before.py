@@ -14,7 +14,7 @@ import libcst as cst
 from autodetach.diagnosis.findings import Findings, Point, Reading
 from autodetach.model import Edit, Frame
 from autodetach.repairs.interface import Cut, Example
-from autodetach.repairs.places import structure_at, within
+from autodetach.repairs.places import structure_at
 from autodetach.source.edits.containers import detached_code
 from autodetach.source.edits.lines import insert_after, insert_before
 from autodetach.source.statement import Statement
@@ -41,7 +41,7 @@ class RebindBefore:
         for point in findings.points:
             if not point.expression.is_name_like or point.expression.code in ("self", "cls"):
                 continue
-            readings = self._readings(findings, point)
+            readings = findings.cut_at(point)
             if not readings:
                 continue
             structure = structure_at(point)
@@ -51,14 +51,6 @@ class RebindBefore:
                     continue
                 for rank, edit, place in _places(findings, frame, path, code):
                     yield Cut(self.name, f"rebind {path} to its detached value {place}", (edit,), readings, rank)
-
-    @staticmethod
-    def _readings(findings: Findings, point: Point) -> frozenset[Reading]:
-        return frozenset(
-            reading
-            for reading, pairs in findings.readings.items()
-            if within(findings.chain(reading[3]), point) and all(p.birth in point.births for p in pairs)
-        )
 
 
 def _assignable(path: str) -> bool:

@@ -32,11 +32,7 @@ class RebindDiscardedDetach:
                 continue
             if function.value is not point.expression.node:
                 continue
-            readings = frozenset(
-                reading
-                for reading, pairs in findings.readings.items()
-                if all(p.birth in point.births for p in pairs)
-            )
+            readings = findings.cut_at(point)
             edit = rebind(statement)
             if edit is not None and readings:
                 yield Cut(self.name, f"keep what line {point.span.line} detaches", (edit,), readings, 0)

@@ -126,6 +126,8 @@ class Session:
                 self._start_server()
             self._serial += 1
             name = f"run-{self._serial}"
+            if not self._runs:
+                self._empty_temp()
         root = self._workspace.fresh(patch)
         temp = self._scratch.temp / name
         temp.mkdir(mode=0o700)
@@ -179,6 +181,12 @@ class Session:
                 self._scratch.remove()
         self._release_signals()
 
+    def _empty_temp(self) -> None:
+        """A run must not find what an earlier one left in ``/tmp``. What was there at first are mount points."""
+        for entry in self._scratch.temp.iterdir():
+            if entry.name not in self._temp_at_first:
+                remove_tree(entry)
+
     def _start_server(self) -> None:
         with self._lock:
             self._restarts += 1
@@ -210,6 +218,7 @@ class Session:
         server.start()
         self._await_ready(server)
         self._monitor.attach(server.pid)
+        self._temp_at_first = {entry.name for entry in self._scratch.temp.iterdir()}
 
     def _await_ready(self, server: Server) -> None:
         deadline = time.monotonic() + self._limits.ready

@@ -84,10 +84,16 @@ class OutputTail:
     def bound(self) -> None:
         """Empty the file when it holds more than ``on_disk`` bytes, keeping its tail here."""
         size = os.fstat(self._fd).st_size
-        if size > self._on_disk:
+        if size <= self._on_disk:
+            return
+        # What is written between reading and cutting is lost: wait for a moment of silence, but not for ever.
+        for _ in range(50):
             self._before = self._last(size)
-            self.cut = True
-            os.ftruncate(self._fd, 0)
+            before, size = size, os.fstat(self._fd).st_size
+            if size == before:
+                break
+        self.cut = True
+        os.ftruncate(self._fd, 0)
 
     def text(self) -> str:
         """The last ``kept`` bytes; what does not decode is replaced, escapes are left as they are."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from autodetach.errors import RunError, SourceError
+from autodetach.runner.gitview import make_view
 from autodetach.runner.listing import Listing, list_project
 from autodetach.runner.project import Project
 from autodetach.runner.removal import remove_tree
@@ -79,7 +80,9 @@ class Workspace:
                 if error.filename is None or str(error.filename).startswith(str(self._base)):
                     raise
                 listing.notes.append(f"not readable, left out: {path}")
-        listing.copied = kept
+        folders, files = make_view(self._project.root, self._base)
+        listing.folders += folders
+        listing.copied = kept + files
         return listing
 
     def _copy(self, listing: Listing, root: Path) -> None:

@@ -56,24 +56,25 @@ def only_intended(before: SourceModule, after_text: str, edits: Sequence[Edit]) 
         return "the text differs outside the edits"
     try:
         after = SourceModule.parse(before.name, before.encode(after_text))
-        if _compiles(before.text):
-            compile(after_text, before.name, "exec", dont_inherit=True)
-    except (SourceError, SyntaxError, ValueError) as error:
+    except SourceError as error:
         return f"the edited source does not parse: {error}"
+    fault = _compile_error(after_text)
+    # A file may be written for a newer Python than this one.
+    if fault is not None and _compile_error(before.text) is None:
+        return f"the edited source does not compile: {fault}"
     old, new = _places(before), _places(after)
     shifts = _Shifts(_ordered(before, edits))
     return _lost(before, old, new, shifts) or _appeared(after, old, new, shifts)
 
 
-def _compiles(text: str) -> bool:
-    """Whether this interpreter's grammar has all that the file uses (it may be written for a newer one)."""
+def _compile_error(text: str) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            compile(text, "before", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError):
-            return False
-    return True
+            compile(text, "edited", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return str(error)
+    return None
 
 
 def _places(module: SourceModule) -> dict[_Place, _Place | None]:
@@ -95,7 +96,8 @@ def _places(module: SourceModule) -> dict[_Place, _Place | None]:
             suite = tree.parents[node]
             if isinstance(suite, cst.SimpleStatementLine):
                 suite = tree.parents[suite]
-            owner = tree.parents.get(suite)
+            # An ``elif`` stands in no suite but in its ``if``.
+            owner = suite if isinstance(suite, cst.If) else tree.parents.get(suite)
             if owner is not None:
                 found[place] = (type(owner).__name__, tree.extent(owner)[0], tree.extent(owner)[0])
     return found

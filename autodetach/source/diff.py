@@ -10,7 +10,7 @@ import difflib
 import io
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import PurePath
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import Hunk, PatchedFile, PatchSet
@@ -129,8 +129,8 @@ def _name_in(part: PatchedFile, files: Mapping[str, bytes]) -> str:
     if len(names) != 1:
         raise RefusedError(f"the patch renames {source} to {target}")
     name = names.pop()
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or re.match(r"[A-Za-z]:", name):
+    path = PurePath(name)
+    if path.is_absolute() or path.anchor or ".." in path.parts:
         raise RefusedError(f"the patch reaches outside the project: {name}")
     if name not in files:
         raise RefusedError(f"the patch changes {name}, which is no file of the program")

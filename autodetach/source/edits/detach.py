@@ -53,6 +53,8 @@ def _changes(expression: Expression, structure: Structure) -> list[Edit] | None:
             changes += part_changes
         return changes
     if structure == "tensor":
+        if expression.is_bare_generator:
+            return None  # a generator is no tensor, and its parentheses are the call's
         return _append(expression, ".detach()")
     code = detached_code(
         expression.code if not isinstance(expression.node, _LOOSE) else f"({expression.code})",

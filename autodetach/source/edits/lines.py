@@ -20,8 +20,6 @@ def insert_before(statement: Statement, line: str) -> Edit | None:
     source = statement.tree.source
     if statement.shares_line:
         return None if "\n" in line else Edit(source.name, statement.start, statement.start, f"{line}; ")
-    if not starts_its_line(statement):
-        return None
     start = statement.comments_start
     return Edit(source.name, start, start, indented(source, line, statement.indentation))
 
@@ -31,8 +29,6 @@ def insert_after(statement: Statement, line: str) -> Edit | None:
     source = statement.tree.source
     if statement.shares_line:
         return None if "\n" in line else Edit(source.name, statement.end, statement.end, f"; {line}")
-    if not starts_its_line(statement):
-        return None
     end = block_end(statement)
     text = indented(source, line, statement.indentation)
     if end == len(source.text) and not source.text.endswith(("\n", "\r")):
@@ -50,18 +46,16 @@ def insert_at_start(block: Statement, line: str) -> Edit | None:
     return insert_before(first, line)
 
 
-def delete_statement(statement: Statement) -> Edit | None:
+def delete_statement(statement: Statement) -> Edit:
     """Take the statement out; ``pass`` stands in where its suite would be empty. Comments above it stay."""
-    edits = removals([statement])
-    return edits[0] if edits else None
+    (edit,) = removals([statement])
+    return edit
 
 
-def removals(statements: Sequence[Statement], *, comments: bool = False) -> tuple[Edit, ...] | None:
+def removals(statements: Sequence[Statement], *, comments: bool = False) -> tuple[Edit, ...]:
     """Take out statements of one suite, in their order; ``comments``: with those that belong to them."""
     suite = statements[0].suite
     gone = {statement.node for statement in statements}
-    if not all(s.shares_line or starts_its_line(s) for s in statements):
-        return None
     emptied = len(gone) == len(suite) and not isinstance(statements[0].suite_node, cst.Module)
     edits: list[Edit] = []
     for row in rows(suite):
@@ -112,16 +106,6 @@ def _cuts(row: list[Statement], leaving: list[bool]) -> Iterator[Edit]:
         else:
             yield Edit(name, row[index - 1].end, row[-1].end, "")
             return
-
-
-def starts_its_line(statement: Statement) -> bool:
-    """Nothing but white space stands before it on its logical line."""
-    source = statement.tree.source
-    start = statement.lines_start
-    first = start + len(source.line(start)) - len(source.line(start).lstrip(" \t\f"))
-    if first != statement.start and not statement.decorators:
-        return False
-    return start == 0 or source.line(source.line_start(start - 1)).strip() != "\\"
 
 
 def block_end(statement: Statement) -> int:

@@ -12,7 +12,6 @@ from autodetach.source.edits.lines import (
     is_docstring,
     removals,
     rows,
-    starts_its_line,
     suite_of_all,
 )
 from autodetach.source.statement import Statement
@@ -46,8 +45,6 @@ def move_statements(
     if any(outer.node is s.node for outer in (place, *place.blocks) for s in moved):
         return None
     out = removals(moved, comments=True)
-    if out is None:
-        return None
     put = _put_on_line(moved, place, before) if place.shares_line else _put_as_lines(moved, place, before)
     return None if put is None else tuple(sorted((put, *out), key=lambda edit: (edit.start, edit.end)))
 
@@ -60,9 +57,7 @@ def _put_on_line(moved: Sequence[Statement], place: Statement, before: Statement
     return Edit(place.tree.source.name, at, at, text)
 
 
-def _put_as_lines(moved: Sequence[Statement], place: Statement, before: Statement | None) -> Edit | None:
-    if not starts_its_line(place):
-        return None
+def _put_as_lines(moved: Sequence[Statement], place: Statement, before: Statement | None) -> Edit:
     source = place.tree.source
     text = "".join(_lines_of(moved, place.indentation))
     at = place.comments_start if before else block_end(place)
@@ -131,12 +126,10 @@ def _item_end(tree: Tree, item: cst.WithItem) -> int:
     return tree.outer_extent(item.asname.name if item.asname else item.item)[1]
 
 
-def _dissolve(block: Statement) -> tuple[Edit, ...] | None:
+def _dissolve(block: Statement) -> tuple[Edit, ...]:
     source, first = block.tree.source, block.body[0]
     if first.in_one_line_suite:
         return (Edit(source.name, block.start, first.start, ""),)
-    if not starts_its_line(block):
-        return None
     assert isinstance(block.node, cst.With) and isinstance(block.node.body, cst.IndentedBlock)
     header_end = block.tree.extent(block.node.body.header)[1]
     header = Edit(source.name, block.lines_start, header_end, "")
@@ -157,7 +150,7 @@ def wrap_in_with(statements: Sequence[Statement], context: str) -> tuple[Edit, .
         return None
     lines = [row for row in rows(suite) if any(s.node in chosen for s in row)]
     torn = any(s.node not in chosen for row in lines for s in row)
-    if torn or first.in_one_line_suite or not all(starts_its_line(row[0]) for row in lines):
+    if torn or first.in_one_line_suite:
         return None
     source, outer = first.tree.source, first.indentation
     start = first.lines_start
