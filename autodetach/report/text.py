@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,10 +31,10 @@ class TextReport:
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
     def _parts(self, outcome: Outcome) -> Iterator[Iterator[str] | list[str]]:
-        sources = Sources(outcome.originals)
+        sources, shown = Sources(outcome.originals), set[Span]()
         if outcome.diagnosis is not None:
-            yield self._failure(outcome.diagnosis.failure, sources)
-            yield self._why(outcome.diagnosis, sources)
+            yield self._failure(outcome.diagnosis.failure, sources, shown)
+            yield self._why(outcome.diagnosis, sources, shown)
         else:
             yield self._without_diagnosis(outcome)
         yield self._remedy(outcome)
@@ -42,27 +43,29 @@ class TextReport:
             yield self._ways_out(outcome.diagnosis)
         yield self._footer(outcome)
 
-    def _failure(self, failure: Failure, sources: Sources) -> Iterator[str]:
+    def _failure(self, failure: Failure, sources: Sources, shown: set[Span]) -> Iterator[str]:
         steps, passes = _count(failure.steps, "optimizer step"), _count(failure.backwards, "backward pass")
         yield self._paint(f"{FAILURES[failure.kind]}, after {steps} and {passes}", _RED, _BOLD)
-        yield from _wrapped(neutral(failure.message.strip().split("\n")[0]), "  ")
+        yield from _wrapped(neutral(_first_sentence(failure.message)), "  ")
         for depth, frame in enumerate(failure.chain):
             called = "in" if depth == 0 else "called from"
             yield f"  {called} {neutral(frame.function)}, {neutral(frame.span.place)}"
             if depth == 0:
-                yield from self._excerpt(frame.span, sources)
+                yield from self._excerpt(frame.span, sources, shown)
 
-    def _why(self, diagnosis: Diagnosis, sources: Sources) -> Iterator[str]:
+    def _why(self, diagnosis: Diagnosis, sources: Sources, shown: set[Span]) -> Iterator[str]:
         yield self._paint(f"why: {diagnosis.cause}", _BOLD)
         yield from _wrapped(CAUSES[diagnosis.cause], "  ")
         for number, evidence in enumerate(diagnosis.evidence, 1):
             place = f"{neutral(evidence.span.place)}: " if evidence.span else ""
             yield from _wrapped(f"{place}{neutral(evidence.text)}", f"  {number}. ")
             if evidence.span:
-                yield from self._excerpt(evidence.span, sources)
+                yield from self._excerpt(evidence.span, sources, shown)
 
-    def _excerpt(self, span: Span, sources: Sources) -> Iterator[str]:
-        excerpt = sources.excerpt(span)
+    def _excerpt(self, span: Span, sources: Sources, shown: set[Span]) -> Iterator[str]:
+        """The source at ``span``, the first time that the story comes by."""
+        excerpt = None if span in shown else sources.excerpt(span)
+        shown.add(span)
         if excerpt is not None:
             yield f"       {excerpt.text}"
             yield f"       {self._paint(excerpt.marks, _DIM)}"
@@ -140,6 +143,11 @@ class TextReport:
 
     def _paint(self, text: str, *codes: str) -> str:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self.colour and text else text
+
+
+def _first_sentence(message: str) -> str:
+    """PyTorch's messages go on with advice (retain_graph=True, anomaly mode) that leads astray here."""
+    return re.split(r"(?<=\.)\s|\n", message.strip(), maxsplit=1)[0]
 
 
 def _count(number: int, noun: str) -> str:
