@@ -97,4 +97,4 @@ def real_files() -> list[tuple[str, bytes]]:
 
 @pytest.fixture(scope="session")
 def small_real_files() -> list[tuple[str, bytes]]:
-    return _sample(11, 40, 12_000)
+    return _sample(11, 40, 8_000)

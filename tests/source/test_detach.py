@@ -2,7 +2,7 @@ import pytest
 
 from autodetach.source import edits
 
-T, O = "tensor", "other"
+T, N = "tensor", "other"
 PAIR = ["tuple", [T, T]]
 
 
@@ -28,9 +28,9 @@ PAIR = ["tuple", [T, T]]
         # displays and comprehensions: in place
         ("h = «(h, c)»", PAIR, "h = (h.detach(), c.detach())"),
         ("def f(): return «h, net(c)»", PAIR, "def f(): return h.detach(), net(c).detach()"),
-        ("h = «(h, n)»", ["tuple", [T, O]], "h = (h.detach(), n)"),
+        ("h = «(h, n)»", ["tuple", [T, N]], "h = (h.detach(), n)"),
         ("s = «[a + b, (h, c)]»", ["list", [T, PAIR]], "s = [(a + b).detach(), (h.detach(), c.detach())]"),
-        ("s = «{'h': h, 'n': n}»", ["dict", {"h": T, "n": O}], "s = {'h': h.detach(), 'n': n}"),
+        ("s = «{'h': h, 'n': n}»", ["dict", {"h": T, "n": N}], "s = {'h': h.detach(), 'n': n}"),
         ("s = «[f(x) for x in y]»", ["list", [T, T]], "s = [f(x).detach() for x in y]"),
         ("s = «tuple(x for x in y)»", PAIR, "s = tuple(x.detach() for x in y)"),
         ("s = «{k: f(k) for k in y}»", ["dict", {"a": T}], "s = {k: f(k).detach() for k in y}"),
@@ -57,28 +57,32 @@ PAIR = ["tuple", [T, T]]
         ),
         (
             "h = «net(x)»",
-            ["list", [["tuple", [T, O, T]]]],
+            ["list", [["tuple", [T, N, T]]]],
             "h = [(first.detach(), second, third.detach()) for first, second, third in net(x)]",
         ),
         ("h = «s»", ["namedtuple", "S", [["h", T], ["c", T]]], "h = type(s)(*(part.detach() for part in s))"),
-        ("h = «s.t»", ["namedtuple", "S", [["h", T], ["n", O]]], "h = s.t._replace(h=s.t.h.detach())"),
+        ("h = «s.t»", ["namedtuple", "S", [["h", T], ["n", N]]], "h = s.t._replace(h=s.t.h.detach())"),
         (
             "h = «hs»",
-            ["tuple", [T, O, PAIR]],
+            ["tuple", [T, N, PAIR]],
             "h = (hs[0].detach(), hs[1], tuple(part.detach() for part in hs[2]))",
         ),
-        ("h = «s»", ["tuple", [T, O]], "h = (s[0].detach(), s[1])"),
-        ("h = «s»", ["tuple", [O, T, O, O, O]], None),
-        ("h = «s»", ["dict", {"h": T, "n": O}], 'h = {**s, "h": s["h"].detach()}'),
-        ("h = «s»", ["dict", {"0": T, "n": O}], None),
+        ("h = «s»", ["tuple", [T, N]], "h = (s[0].detach(), s[1])"),
+        ("h = «s»", ["tuple", [N, T, N, N, N]], None),
+        ("h = «s»", ["dict", {"h": T, "n": N}], 'h = {**s, "h": s["h"].detach()}'),
+        ("h = «s»", ["dict", {"0": T, "n": N}], None),
         ("h = list(«(f(x) for x in y)», 1)", T, "h = list((f(x) for x in y).detach(), 1)"),
-        ("h = list«(f(x) for x in y)»", ["list", [T]], "h = list([part.detach() for part in (f(x) for x in y)])"),
+        (
+            "h = list«(f(x) for x in y)»",
+            ["list", [T]],
+            "h = list([part.detach() for part in (f(x) for x in y)])",
+        ),
         # not to be done
-        ("h = «net(x)»", ["tuple", [T, O]], None),
+        ("h = «net(x)»", ["tuple", [T, N]], None),
         ("h = «net(x)»", ["namedtuple", "S", [["h", T]]], None),
-        ("h = «net(x)»", O, None),
+        ("h = «net(x)»", N, None),
         ("h = «net(x)»", ["tuple", []], None),
-        ("h = «net(x)»", ["list", [O]], None),
+        ("h = «net(x)»", ["list", [N]], None),
         ("«h» = net(x)", T, None),
         ("for «h» in x: pass", T, None),
         ("a, «b.c» = x", T, None),
@@ -95,7 +99,11 @@ def test_detach_expression(expr, after, marked, structure, expected):
     [
         ("«h = net(x)\n", [("h", T)], "h = net(x)\nh = h.detach()\n"),
         ("«h = net(x)", [("h", T)], "h = net(x)\nh = h.detach()"),
-        ("if p:\r\n\t«h = net(x)  # hi\r\n", [("h", T)], "if p:\r\n\th = net(x)  # hi\r\n\th = h.detach()\r\n"),
+        (
+            "if p:\r\n\t«h = net(x)  # hi\r\n",
+            [("h", T)],
+            "if p:\r\n\th = net(x)  # hi\r\n\th = h.detach()\r\n",
+        ),
         ("a; «h = net(x);  # hi\n", [("h", T)], "a; h = net(x); h = h.detach();  # hi\n"),
         ("if p: «h = net(x)\nb\n", [("h", T)], "if p: h = net(x); h = h.detach()\nb\n"),
         (
@@ -104,7 +112,11 @@ def test_detach_expression(expr, after, marked, structure, expected):
             "if p:\n  out, (self.h, self.c) = net(\n    x)\n"
             "  self.h, self.c = self.h.detach(), self.c.detach()\n  y\n",
         ),
-        ("«s[-1] = net(x)\n", [("s[-1]", PAIR)], "s[-1] = net(x)\ns[-1] = tuple(part.detach() for part in s[-1])\n"),
+        (
+            "«s[-1] = net(x)\n",
+            [("s[-1]", PAIR)],
+            "s[-1] = net(x)\ns[-1] = tuple(part.detach() for part in s[-1])\n",
+        ),
         ("«for h in hs:\n    f(h)\n", [("h", T)], "for h in hs:\n    h = h.detach()\n    f(h)\n"),
         ("«for h in hs: f(h)\n", [("h", T)], "for h in hs: h = h.detach(); f(h)\n"),
         (
@@ -114,7 +126,7 @@ def test_detach_expression(expr, after, marked, structure, expected):
         ),
         ("def f():\n    «return h\n", [("h", T)], None),
         ("«s[f()] = net(x)\n", [("s[f()]", T)], None),
-        ("«h = net(x)\n", [("h", O)], None),
+        ("«h = net(x)\n", [("h", N)], None),
     ],
 )
 def test_detach_targets_after(stmts, after, marked, targets, expected):

@@ -35,7 +35,10 @@ def test_insert_before(stmts, after, marked, expected):
         ("«a; b  # c\n", "a; n = 1; b  # c\n"),
         ("a; «b;  # c\n", "a; b; n = 1;  # c\n"),
         ("if p: «a  # c\nelse: b\n", "if p: a; n = 1  # c\nelse: b\n"),
-        ("«if p: a\nelif q:\n    b\n\n    # still b\n\n# c\nc\n", "if p: a\nelif q:\n    b\n\n    # still b\nn = 1\n\n# c\nc\n"),
+        (
+            "«if p: a\nelif q:\n    b\n\n    # still b\n\n# c\nc\n",
+            "if p: a\nelif q:\n    b\n\n    # still b\nn = 1\n\n# c\nc\n",
+        ),
         ("«x = '''\n  a'''\n", "x = '''\n  a'''\nn = 1\n"),
         ("«x = (a,  # c\n     b)\n", "x = (a,  # c\n     b)\nn = 1\n"),
         ("«x = a + \\\n  b\n", "x = a + \\\n  b\nn = 1\n"),

@@ -57,13 +57,26 @@ def test_all_of_a_suite_and_all_of_a_line(stmts, after):
     assert edits.move_statements([], before=c) is None
 
 
-WITH = "if p:\n  # why\n  «with no_grad():  # off\n    # a\n    «a\n    b = '''\n    s'''\n\n    c\n    # end\n  d\n"
+WITH = """\
+if p:
+  # why
+  «with no_grad():  # off
+    # a
+    «a
+    b = '''
+    s'''
+
+    c
+    # end
+  d
+"""
 
 
 def test_move_some_out_of_a_with(stmts, after):
     block, a = stmts(WITH)
     assert after(block, edits.move_out_of_with(block, [a])) == (
-        "if p:\n  # a\n  a\n  # why\n  with no_grad():  # off\n    b = '''\n    s'''\n\n    c\n    # end\n  d\n"
+        "if p:\n  # a\n  a\n  # why\n  with no_grad():  # off\n"
+        "    b = '''\n    s'''\n\n    c\n    # end\n  d\n"
     )
 
 

@@ -85,4 +85,8 @@ def test_no_position_outside_the_text():
 
 def test_only_pythons_newlines_end_a_line():
     source = decoded("a = '\u2028\x0b\x0c\x85'\rb\r\nc".encode())
-    assert [source.line(start) for start in source.line_starts] == ["a = '\u2028\x0b\x0c\x85'\r", "b\r\n", "c"]
+    assert [source.line(start) for start in source.line_starts] == [
+        "a = '\u2028\x0b\x0c\x85'\r",
+        "b\r\n",
+        "c",
+    ]
