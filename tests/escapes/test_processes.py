@@ -97,7 +97,7 @@ attempt("kill", lambda: os.kill({victim.pid}, 9))
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_parent_ended(room, number, tmp_path) -> None:
-    """Whatever ends us ends the program with its daemons; our scratch goes with the next session at the latest."""
+    """Whatever ends us ends the program with its daemons; the next session sweeps at the latest."""
     program = "import os, signal, time" + DAEMON + "daemon(); say({'event': 'up'}); time.sleep(60)"
     script = tmp_path / "parent.py"
     script.write_text(f"""

@@ -57,6 +57,18 @@ def test_patch_is_run(project) -> None:
         assert runner.run({"program": "exec(open('train.py').read())"}, timeout=10).stdout == "train\n"
 
 
+def test_temp_is_fresh_for_every_run(project) -> None:
+    program = """
+import os
+temp = os.path.dirname(os.environ["TMPDIR"])
+print(os.listdir(temp))
+open(temp + "/x", "w")
+"""
+    with session(project) as runner:
+        assert "'x'" not in runner.run({"program": program}, timeout=10).stdout
+        assert "'x'" not in runner.run({"program": program}, timeout=10).stdout
+
+
 def test_events_arrive_live_and_may_end_the_run(project) -> None:
     heard = []
 
