@@ -163,6 +163,10 @@ def fix(
     allow_dirty: Annotated[
         bool | None, typer.Option("--allow-dirty/--no-allow-dirty", help="Apply over uncommitted changes.")
     ] = None,
+    interactive: Annotated[
+        bool | None,
+        typer.Option("-i", "--interactive/--no-interactive", help="Choose among all that passed."),
+    ] = None,
     unsafe: _Unsafe = None,
     all: _All = None,
     steps: _Steps = None,
@@ -184,6 +188,10 @@ def fix(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
+    if settings.interactive:
+        from autodetach.report.choice import choose_patch
+
+        outcome = choose_patch(outcome, sys.stderr, sys.stdin)
     publish(settings, outcome)
     if settings.apply and outcome.status is Status.REPAIRED:
         _apply(outcome, settings)

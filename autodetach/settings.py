@@ -13,7 +13,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,8 @@ def _checked(weaker: dict[str, Any], stronger: dict[str, Any]) -> Settings:
     settings = Settings(**weaker | stronger)
     if (settings.script is None) == (settings.module is None):
         raise UsageError("name the program to repair: a SCRIPT or -m MODULE, one of the two")
+    if settings.interactive:  # a choice needs all that can be chosen
+        settings = replace(settings, all=True)
     if settings.apply and settings.check:
         raise UsageError("--check and --apply exclude each other")
     return settings

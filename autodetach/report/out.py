@@ -18,10 +18,11 @@ from autodetach.settings import Settings
 def publish(settings: Settings, *outcomes: Outcome) -> None:
     """The chosen format, and the story unless that is the format itself. Raises what ``put`` raises."""
     if settings.output_format != "text":
+        output = make(settings.output_format).render(*outcomes)
         if not settings.quiet and sys.stderr is not None:
-            sys.stderr.write(_story(settings, sys.stderr).render(*outcomes))
+            sys.stderr.write(_story(settings, sys.stderr).render(*outcomes) + "\n" * bool(output))
             sys.stderr.flush()
-        put(make(settings.output_format).render(*outcomes), settings.output_format, settings.output_file)
+        put(output, settings.output_format, settings.output_file)
     else:
         stream = None if settings.output_file else sys.stdout
         put(_story(settings, stream).render(*outcomes), "text", settings.output_file)

@@ -21,7 +21,7 @@ def test_every_option_has_its_row(run):
     page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
     options = {word for command in ("fix", "explain") for word in _options(run(command, "--help").stdout)}
     documented = set(re.findall(r"^\| `(--[a-z-]+)", page, re.M))
-    assert documented == options - {"--help", "--verbose", "--quiet"}
+    assert documented == options - {"--help", "--verbose", "--quiet", "--interactive"}
     assert all(f"`{name}`" in page for name in FORMATS)
 
 
