@@ -182,7 +182,7 @@ class Session:
         self._release_signals()
 
     def _empty_temp(self) -> None:
-        """A run must not find what an earlier one left in ``/tmp``. What was there at first are mount points."""
+        """A run must not find what an earlier one left in ``/tmp``; mount points there stay."""
         for entry in self._scratch.temp.iterdir():
             if entry.name not in self._temp_at_first:
                 remove_tree(entry)

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,25 @@ def test_binary_within_the_project_is_not_trusted(tmp_path, monkeypatch) -> None
     found = bubblewrap.find_binary()
     bubblewrap.find_binary.cache_clear()
     assert found is None or not found.startswith(str(tmp_path))
+
+
+TCP_ONLY = """
+import socket, sys
+from autodetach.isolation import confine
+server = socket.create_server(("127.0.0.1", 0))
+confine.leave_network = lambda: False
+confine.confine({"hidden": [], "readable": [], "writable": [], "devices": []}, False)
+for attempt in (lambda: socket.create_connection(server.getsockname()), lambda: socket.create_server(("", 0))):
+    try:
+        attempt()
+        sys.exit("reached the network")
+    except PermissionError:
+        pass
+"""
+
+
+@pytest.mark.skipif(confine.abi() < 4, reason="the kernel's Landlock knows no TCP")
+def test_landlock_alone_denies_tcp() -> None:
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", TCP_ONLY], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
