@@ -60,13 +60,13 @@ class TextReport:
             place = f"{neutral(evidence.span.place)}: " if evidence.span else ""
             yield from _wrapped(f"{place}{neutral(evidence.text)}", f"  {number}. ")
             if evidence.span:
-                yield from self._excerpt(evidence.span, sources, shown)
+                yield from self._excerpt(evidence.span, sources, shown, evidence.text)
 
-    def _excerpt(self, span: Span, sources: Sources, shown: set[Span]) -> Iterator[str]:
-        """The source at ``span``, the first time that the story comes by."""
+    def _excerpt(self, span: Span, sources: Sources, shown: set[Span], said: str = "") -> Iterator[str]:
+        """The source at ``span``, the first time that the story comes by, unless it was ``said`` already."""
         excerpt = None if span in shown else sources.excerpt(span)
         shown.add(span)
-        if excerpt is not None:
+        if excerpt is not None and excerpt.text not in said:
             yield f"       {excerpt.text}"
             yield f"       {self._paint(excerpt.marks, _DIM)}"
 
