@@ -135,7 +135,8 @@ from autodetach.isolation import confine
 server = socket.create_server(("127.0.0.1", 0))
 confine.leave_network = lambda: False
 confine.confine({"hidden": [], "readable": [], "writable": [], "devices": []}, False)
-for attempt in (lambda: socket.create_connection(server.getsockname()), lambda: socket.create_server(("", 0))):
+connect = lambda: socket.create_connection(server.getsockname())
+for attempt in (connect, lambda: socket.create_server(("", 0))):
     try:
         attempt()
         sys.exit("reached the network")
@@ -147,5 +148,6 @@ for attempt in (lambda: socket.create_connection(server.getsockname()), lambda: 
 @pytest.mark.skipif(confine.abi() < 4, reason="the kernel's Landlock knows no TCP")
 def test_landlock_alone_denies_tcp() -> None:
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", TCP_ONLY], cwd=root, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", TCP_ONLY]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
