@@ -10,7 +10,7 @@ import libcst as cst
 
 from autodetach.model import Span
 from autodetach.source.statement import Statement, statement_of
-from autodetach.source.tree import Tree
+from autodetach.source.tree import INTERPOLATED, Tree
 
 ATOMS = (
     cst.Name,
@@ -146,6 +146,12 @@ class Expression:
     @property
     def is_parenthesised(self) -> bool:
         return (self.outer_start, self.outer_end) != (self.start, self.end)
+
+    @property
+    def in_f_string(self) -> bool:
+        """Within the braces of an f-string, where quotes, braces and colons would be misread."""
+        parent = self.parent
+        return parent is not None and (isinstance(parent.node, INTERPOLATED) or parent.in_f_string)
 
     @property
     def is_bare_generator(self) -> bool:

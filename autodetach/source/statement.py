@@ -90,6 +90,8 @@ class Statement:
             comment = line.lstrip(" \t\f")
             if not comment.startswith("#") or source.indentation(above) != indent:
                 break
+            if self.tree.in_string(above):
+                break
             if source.position(above)[0] <= 2 and _COOKIE.match(comment):
                 break
             start = above

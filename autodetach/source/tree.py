@@ -37,6 +37,11 @@ _NAMES_ONLY: dict[type[cst.CSTNode], tuple[str, ...]] = {
 }
 """Fields whose nodes are expressions for libcst but plain names, or no node at all, for CPython."""
 
+INTERPOLATED = (cst.FormattedString, getattr(cst, "TemplatedString", cst.FormattedString))
+"""f-strings, and t-strings where libcst knows them."""
+
+STRINGS = (cst.SimpleString, *INTERPOLATED)
+
 _LEADING_FEED = re.compile(r"(?m)^[ \t\f]*\f")
 
 
@@ -129,12 +134,12 @@ class Tree:
     @cached_property
     def multiline_strings(self) -> list[tuple[int, int]]:
         """The extents of the string literals that go over several lines."""
-        extents = (
-            self.extent(node)
-            for node in self.parents
-            if isinstance(node, (cst.SimpleString, cst.FormattedString, cst.TemplatedString))
-        )
-        return sorted(extent for extent in extents if NEWLINE.search(self.source.text, *extent))
+        extents = (self.extent(node) for node in self.parents if isinstance(node, STRINGS))
+        return [extent for extent in extents if NEWLINE.search(self.source.text, *extent)]
+
+    def in_string(self, line_start: int) -> bool:
+        """Whether a line starts within a string literal: what looks like code or comment there is none."""
+        return any(opening < line_start < closing for opening, closing in self.multiline_strings)
 
     def code(self, node: cst.CSTNode) -> str:
         start, end = self.extent(node)

