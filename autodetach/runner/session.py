@@ -6,25 +6,24 @@ with Session(interpreter, project) as session:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
-from autodetach.errors import InterpreterError, RunError
+from autodetach.errors import RunError
 from autodetach.isolation.choose import choose
 from autodetach.isolation.env import run_environment
 from autodetach.isolation.policy import policy_for
+from autodetach.runner.interruption import Unwinding, undisturbed
 from autodetach.runner.limits import Limits
 from autodetach.runner.monitor import Monitor
 from autodetach.runner.project import Project
+from autodetach.runner.readiness import ServerInfo, death, describe, refusal, silence
 from autodetach.runner.removal import remove_tree
 from autodetach.runner.run import Ended, Run, RunResult
 from autodetach.runner.scratch import Scratch
@@ -33,19 +32,6 @@ from autodetach.runner.workspace import Workspace
 
 SERVE = Path(__file__).resolve().parent.parent / "agent" / "serve.py"
 _MOST_RESTARTS = 3
-_OPENED_BY_NETWORK = ("network", "unix sockets of the machine")
-
-
-@dataclass(frozen=True)
-class ServerInfo:
-    """What the server said of itself, and what holds it."""
-
-    python: str
-    torch: str
-    cuda: bool
-    isolation: str
-    enforced: tuple[str, ...]
-    not_enforced: tuple[str, ...]
 
 
 class Session:
@@ -82,12 +68,12 @@ class Session:
         self._restarts = 0
         self._serial = 0
         self._runs: dict[str, Run] = {}
-        self._handlers: dict[int, Any] = {}
+        self._unwinding = Unwinding()
 
     def __enter__(self) -> Self:
         self._mechanism = choose(self._isolation)
         self._scratch = Scratch()
-        self._catch_signals()
+        self._unwinding.begin()
         try:
             self._workspace = Workspace(self._project, self._scratch.folder)
             self._monitor = Monitor(self._limits, self._scratch, self._end, self._escalate, self._finished)
@@ -166,7 +152,7 @@ class Session:
 
     def close(self) -> None:
         """End everything and remove everything. May be called twice."""
-        with _no_interruption():
+        with undisturbed():
             with self._lock:
                 self._server = None
                 for run in self._runs.values():
@@ -179,7 +165,7 @@ class Session:
                 self._monitor.stop()
             if hasattr(self, "_scratch"):
                 self._scratch.remove()
-        self._release_signals()
+        self._unwinding.end()
 
     def _empty_temp(self) -> None:
         """A run must not find what an earlier one left in ``/tmp``; mount points there stay."""
@@ -226,40 +212,17 @@ class Session:
             while self._ready is None and self._server is server and time.monotonic() < deadline:
                 self._heard.wait(0.2)
             ready = self._ready
-        if ready is not None and ready.get("ready") is True:
-            opened = tuple(
-                word for word in _OPENED_BY_NETWORK if self._network and word in self._mechanism.enforces
-            )
-            self.info = ServerInfo(
-                python=str(ready.get("python", ""))[:40],
-                torch=str(ready.get("torch", ""))[:40],
-                cuda=ready.get("cuda") is True,
-                isolation=self._mechanism.name,
-                enforced=tuple(word for word in self._mechanism.enforces if word not in opened),
-                not_enforced=(*self._mechanism.not_enforced, *opened),
-            )
-            return
-        silent = ready is None and self._server is server
-        with self._lock:
+            silent = ready is None and self._server is server
+            if ready is not None and ready.get("ready") is True:
+                self.info = describe(ready, self._mechanism, self._network)
+                return
             self._server = None
         server.stop(patience=0)
-        raise self._not_ready(ready or {}, server, silent)
-
-    def _not_ready(self, ready: Mapping[str, Any], server: Server, silent: bool) -> Exception:
-        who = self._interpreter
-        if ready.get("error") == "no-torch":
-            return InterpreterError(
-                f"{who} has no torch; name the interpreter that runs the program with --python"
-            )
-        if ready:
-            said = str(ready.get("detail") or ready.get("error"))[:500]
-            return InterpreterError(f"{who} cannot run the program: {said}; name another with --python")
+        if ready is not None:
+            raise refusal(self._interpreter, ready)
         if silent:
-            return RunError(
-                f"{who} was not ready after {self._limits.ready:g} s (importing torch took too long)"
-            )
-        last = server.complaint().splitlines()[-1:] or ["it said nothing"]
-        return RunError(f"{who} ended before it was ready: {last[0][:500]}")
+            raise silence(self._interpreter, self._limits.ready)
+        raise death(self._interpreter, server.complaint())
 
     def _hear(self, message: dict[str, Any]) -> None:
         with self._heard:
@@ -309,36 +272,3 @@ class Session:
                 self._server.send({"kill": run.name})
         self._workspace.discard(run.root)
         remove_tree(self._scratch.temp / run.name)
-
-    def _catch_signals(self) -> None:
-        """SIGTERM and SIGHUP unwind the stack like Ctrl-C does, so that ``with`` cleans up."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                self._handlers[number] = signal.signal(number, _leave)
-
-    def _release_signals(self) -> None:
-        handlers, self._handlers = self._handlers, {}
-        for number, handler in handlers.items():
-            with contextlib.suppress(ValueError):
-                signal.signal(number, handler)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
-@contextlib.contextmanager
-def _no_interruption() -> Iterator[None]:
-    """A second Ctrl-C must not stop the cleaning up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
