@@ -20,7 +20,7 @@ from autodetach.errors import AutodetachError, RefusedError, UsageError
 from autodetach.model import Level, Outcome, Status
 from autodetach.progress import Progress, Silent, choose
 from autodetach.report.interface import make
-from autodetach.report.out import publish, put
+from autodetach.report.out import publish, put, tell
 from autodetach.report.plain import neutral
 from autodetach.settings import FORMATS, ISOLATIONS, Settings, load, load_programs, shard
 
@@ -188,6 +188,7 @@ def fix(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
+    tell(settings, outcome)
     if settings.interactive:
         from autodetach.report.choice import choose_patch
 
@@ -220,6 +221,7 @@ def explain(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.explain(settings, progress))
+    tell(settings, outcome)
     publish(settings, outcome)
     return _STATUS[outcome.status]
 
@@ -250,6 +252,7 @@ def verify(
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.verify(settings, patch_text, progress))
+    tell(settings, outcome)
     publish(settings, outcome)
     if outcome.trials:
         return 0 if outcome.trials[0].level is Level.SAFE else 1
@@ -282,6 +285,7 @@ def ci(
     results = _all_programs(programs, jobs)
     outcomes = [one for one in results if isinstance(one, Outcome)]
     if outcomes:
+        tell(programs[0], *outcomes)
         publish(programs[0], *outcomes)
     for name, file in extra:
         put(make(name).render(*outcomes), name, file)
@@ -411,16 +415,7 @@ def _apply(outcome: Outcome, settings: Settings) -> None:
 
 def _uncommitted(files: Sequence[str], root: Path) -> list[str]:
     """Those of ``files`` whose content git does not have; none outside a repository or without git."""
-    command = [
-        "git",
-        "-c",
-        "core.fsmonitor=false",
-        "--literal-pathspecs",
-        "status",
-        "--porcelain",
-        "-z",
-        "--",
-    ]
+    command = ["git", "-c", "core.fsmonitor=false", "--literal-pathspecs", "status", "--porcelain", "-z", "--"]
     try:
         status = subprocess.run([*command, *files], cwd=root, capture_output=True, check=False)
     except OSError:
@@ -445,12 +440,9 @@ def run(arguments: Sequence[str]) -> int:
         return _INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the parser's usage errors, whose class typer does not publish
-            hint = (
-                " (arguments of the program itself come after --)"
-                if "No such option" in str(getattr(error, "message", ""))
-                else ""
-            )
-            _say(f"autodetach: error[usage]: {_one_line(error.format_message())}{hint}")
+            message = _one_line(error.format_message())
+            hint = " (arguments of the program itself come after --)" if "No such option" in message else ""
+            _say(f"autodetach: error[usage]: {message}{hint}")
             return UsageError.status
         if _wants_traceback(arguments):
             traceback.print_exc()

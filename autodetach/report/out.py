@@ -15,17 +15,20 @@ from autodetach.report.plain import neutral
 from autodetach.settings import Settings
 
 
+def tell(settings: Settings, *outcomes: Outcome) -> None:
+    """The story on stderr, unless it will be the output itself."""
+    if settings.output_format != "text" and not settings.quiet and sys.stderr is not None:
+        between = "\n" * any(outcome.diff for outcome in outcomes)
+        sys.stderr.write(_story(settings, sys.stderr).render(*outcomes) + between)
+        sys.stderr.flush()
+
+
 def publish(settings: Settings, *outcomes: Outcome) -> None:
-    """The chosen format, and the story unless that is the format itself. Raises what ``put`` raises."""
-    if settings.output_format != "text":
-        output = make(settings.output_format).render(*outcomes)
-        if not settings.quiet and sys.stderr is not None:
-            sys.stderr.write(_story(settings, sys.stderr).render(*outcomes) + "\n" * bool(output))
-            sys.stderr.flush()
-        put(output, settings.output_format, settings.output_file)
-    else:
-        stream = None if settings.output_file else sys.stdout
-        put(_story(settings, stream).render(*outcomes), "text", settings.output_file)
+    """The chosen format, to stdout or its file. Raises UsageError as ``put`` does."""
+    report = make(settings.output_format)
+    if settings.output_format == "text":
+        report = _story(settings, None if settings.output_file else sys.stdout)
+    put(report.render(*outcomes), settings.output_format, settings.output_file)
 
 
 def put(text: str, output_format: str, file: Path | None) -> None:

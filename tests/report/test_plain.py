@@ -1,4 +1,4 @@
-"""Text of a program is shown without its power over the terminal; source is shown with marks under the right part."""
+"""Text of a program is shown without its power over the terminal; marks stand under what they mean."""
 
 from __future__ import annotations
 
