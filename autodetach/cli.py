@@ -415,9 +415,9 @@ def _apply(outcome: Outcome, settings: Settings) -> None:
 
 def _uncommitted(files: Sequence[str], root: Path) -> list[str]:
     """Those of ``files`` whose content git does not have; none outside a repository or without git."""
-    command = ["git", "-c", "core.fsmonitor=false", "--literal-pathspecs", "status", "--porcelain", "-z", "--"]
+    command = ["git", "-c", "core.fsmonitor=false", "--literal-pathspecs", "status", "--porcelain", "-z"]
     try:
-        status = subprocess.run([*command, *files], cwd=root, capture_output=True, check=False)
+        status = subprocess.run([*command, "--", *files], cwd=root, capture_output=True, check=False)
     except OSError:
         return []
     entries = os.fsdecode(status.stdout).split("\0") if status.returncode == 0 else []
