@@ -1,5 +1,4 @@
-"""Confinement by bubblewrap: own user, process, network, IPC and host-name namespaces, a read-only machine.
-"""
+"""Confinement by bubblewrap: user, process, network, IPC and host-name namespaces, a read-only machine."""
 
 from __future__ import annotations
 
