@@ -48,7 +48,7 @@ def hidden_places(env: Mapping[str, str] = os.environ) -> Iterator[Path]:
 
 
 def own_homes() -> list[Path]:
-    """What HOME says and what the user database says: a HOME set for one program hides no key in the other."""
+    """What HOME and the user database say: a HOME set for one program leaves no key open in the other."""
     named = [os.path.expanduser("~")]
     with contextlib.suppress(KeyError):
         named.append(pwd.getpwuid(os.getuid()).pw_dir)
