@@ -5,7 +5,7 @@ hands its value through. A *place* is an expression and a path into its value (e
 watched tensor (one that the reference run cuts somewhere), or one computed from a cut operand, passes, the place is
 noted with it:
 
-``place``   {id, point: [file, line, column, end line, end column], path, structure, step, watched}
+``place``   {id, point: [file, line, column, end line, end column], path, structure, watched: [[site, distance, output]]}
 ``others``  {point, path, count}: how often tensors passed whose graph must live; an edit would cut them too.
 
 ``structure`` is the value's shape as nested JSON: "tensor", "other", ["tuple", [...]], ["list", [...]],
@@ -207,25 +207,28 @@ class Probes:
                 if len(self.others) < 20_000 or key in self.others:
                     self.others[key] = self.others.get(key, 0) + 1
             if watched or mark is not None:
-                recorder.pass_place(tensor, birth, self._place(point, whole, path, watched))
+                recorder.pass_place(tensor, birth, self._place(point, whole, path, birth if watched else None))
 
-    def _place(self, point, whole, path, watched):
+    def _place(self, point, whole, path, birth):
         key = (point, path)
         number = self._places.get(key)
         size = len(whole) if whole is not None and isinstance(whole, (tuple, list, dict)) else 0
-        if number is None or size > self._sizes[key] or (watched and not self._watched[key]):
+        value = (birth[0], birth[2], birth[3]) if birth is not None else None
+        if number is None or size > self._sizes[key] or (value is not None and value not in self._watched[key]):
             if number is None:
                 number = self._places[key] = len(self._places)
                 self.recorder.places[number] = self.points[point]
             self._sizes[key] = size
-            self._watched[key] = watched
+            watched = self._watched.setdefault(key, set())
+            if value is not None:
+                watched.add(value)
             self.recorder.wire.send(
                 "place",
                 id=number,
                 point=self.points[point][0],
                 path=plain(path),
                 structure=structure(whole),
-                watched=watched,
+                watched=sorted(watched),
             )
         return number
 

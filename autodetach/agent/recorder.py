@@ -64,6 +64,7 @@ class Recorder:
         self.last_event = 0
         self.optimizers = []  # weak references, in the order of their making
         self.failed = None
+        self.at_end = []  # called before the run's last event
         self._leaf_numbers = {}
         self._leaf_sites = {}
         self._gradients = None
@@ -363,7 +364,8 @@ class Recorder:
         os._exit(status)
 
     def send_end(self, how, status, text):
-        self.at_end()
+        for report in self.at_end:
+            report()
         self.wire.send(
             "end",
             how=how,
@@ -374,9 +376,6 @@ class Recorder:
             traceback=text[-20_000:],
             seconds=time.monotonic() - self._started,
         )
-
-    def at_end(self):
-        pass
 
 
 class Mode(TorchFunctionMode):

@@ -11,6 +11,7 @@ from the operand's making to there has passed: at a backward these are the place
 ``pair`` events carry: id, birth, site, call, operand, state ("freed", "outdated" or "live" for a reading that only a
 replay cuts), in_place, known (asked for by the parent), made and read ([steps, backwards] then), since (the events
 between the tensor's making and this reading), leaves, history (pairs inside the tensor's own past).
+``fed`` lists the pairs whose tensor went on into an operation with a parameter: what feeds a model, not a loss alone.
 ``reached`` events list the pairs that lie in the past of a backward's root, each with its places; ``live`` readings of watched tensors that were
 not cut come as ``flow`` events; ``root`` events tell of a backward that was called on a stale tensor.
 """
@@ -110,6 +111,8 @@ class Reference(Observer):
         self._consumed = set()  # (birth or id, place): a call read there what it was handed
         self._flows = set()
         self._now = ()
+        self._fed = set()  # pairs whose tensor went on into an operation with a parameter
+        self.at_end.append(lambda: wire.send("fed", pairs=sorted(self._fed)))
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
         self._lost = {}  # leaf -> backwards whose gradient it would hold, had nothing been cut
         self._leaves_of = {}  # pair -> the leaves below its operand
@@ -162,7 +165,7 @@ class Reference(Observer):
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
-            self._now.append((tensor, birth, path, state, wanted, in_place and path == (0,)))
+            self._now.append((tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor)))
             if in_place and path == (0,):
                 return self._cut_target(tensor)
             return tensor.detach()
@@ -188,21 +191,24 @@ class Reference(Observer):
             return
         if not has_float(result) and not any(item[5] for item in cut):
             return
-        marks, live = {}, False
+        marks, live, parameter = {}, False, False
         for tensor in (*tensors(args), *tensors(kwargs)):
             mark = self.mark_of(tensor)
-            if mark is not None:
+            if mark is not None and not any(tensor is item[0] for item in cut):
                 through = self._through(mark.passed, site, id(tensor))
                 _merge(marks, {pair: places | through for pair, places in mark.pairs.items()})
                 live = live or mark.live
-            elif tensor.requires_grad and not live:
-                live = self._is_live(tensor)
+            elif tensor.requires_grad:
+                live = live or self._is_live(tensor)
+                parameter = parameter or (tensor.grad_fn is None and live)
         for item in cut:
             number = self._pair(item, site, name)
             if number is not None:
                 _merge(marks, {number: self._through(self._passed.get(item[1], ()), site, item[1])})
         if marks:
-            for tensor in tensors(result):
+            if parameter:
+                self._fed.update(marks)
+            for tensor in args[:1] if name == "__setitem__" else tensors(result):
                 if tensor.is_floating_point() or tensor.is_complex():
                     self._set_mark(tensor, marks, live)
 
@@ -285,13 +291,12 @@ class Reference(Observer):
                     self._set_mark(tensor, marks, True)
 
     def _pair(self, item, site, name):
-        tensor, birth, path, state, wanted, in_place = item
+        tensor, birth, path, state, wanted, in_place, node, mark = item
         key = (birth, site, name, path)
         number = self._pairs.get(key)
         if number is not None or len(self._pairs) >= MOST_PAIRS:
             return number
         number = self._pairs[key] = len(self._pairs)
-        node, mark = tensor.grad_fn, self.mark_of(tensor)
         fields = {}
         if node is not None:
             at = node._sequence_nr()
@@ -353,12 +358,12 @@ class Reference(Observer):
         reached = {}
         with torch._C.DisableTorchFunction():
             for root in roots:
-                node = root.grad_fn
-                if node is None:
-                    continue
                 mark = self.mark_of(root)
                 if mark is not None:
                     _merge(reached, mark.pairs)
+                node = root.grad_fn
+                if node is None:
+                    continue
                 if self.state_of(root) != graph.ALIVE:
                     self.wire.send("root", backward=number, call=call, site=site, **self.describe_root(root))
                 if call == "backward":

@@ -42,7 +42,7 @@ def run(request):
         probes = Probes(recorder)
         probes.install()
         compile_source = probes.compile
-        recorder.at_end = probes.report
+        recorder.at_end.append(probes.report)
     seed()
     program = Program(request)
     # stays entered until the process ends: exit handlers of the program are the program, too

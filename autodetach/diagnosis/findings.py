@@ -27,7 +27,7 @@ class Point:
     inside a container.
 
     ``places`` maps each path to the place's number; ``others`` counts the tensors seen there whose graph must live: an
-    edit here would cut them too. ``derived``: only what was computed from cut operands passes here.
+    edit here would cut them too. ``derived``: only what was computed from cut operands passes.
     """
 
     span: Span
@@ -35,7 +35,12 @@ class Point:
     structure: Any
     places: Mapping[tuple[int | str, ...], int]
     others: Mapping[tuple[int | str, ...], int]
-    derived: bool
+    values: frozenset[Value]
+    """The kinds of tensors, themselves cut somewhere, that pass here."""
+
+    @property
+    def derived(self) -> bool:
+        return not self.values
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class Findings:
                         max((p.structure for p in places), key=lambda s: len(repr(s))),
                         {p.path: p.id for p in places},
                         {path: n for (at, path), n in self.reference.others.items() if at == span},
-                        derived=not any(p.watched for p in places),
+                        frozenset().union(*(p.watched for p in places)),
                     )
                 )
         return tuple(points)

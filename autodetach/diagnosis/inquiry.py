@@ -20,6 +20,13 @@ from autodetach.verification.criteria import Spread, spread
 from autodetach.verification.judge import Standard
 
 
+LEARNED_OR_FIXED = (
+    "if the tensor is meant to be learned: make the tensor that is used the leaf (compute its start value first, then "
+    "call requires_grad_() on it or make it an nn.Parameter) and give it to the optimizer",
+    "if it is meant to stay fixed: create it without requires_grad=True; the model then trains around it",
+)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Candidates, best first, and what each has to equal."""
@@ -60,6 +67,8 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         standard = Standard(observed, None, progress, measured, frozenset(starved))
         return Inquiry(tell(findings), (Plan(MoveIntoLoop().propose(findings), standard),), settings.steps)
     findings = replace(findings, cause=truncation.cause_of(findings))
+    if truncation.ambiguous(findings):
+        return Inquiry(tell(findings, LEARNED_OR_FIXED))
     reference = found.replayed
     standard = Standard(observed, reference, reference.progress, measured)
     return Inquiry(

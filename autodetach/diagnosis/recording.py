@@ -103,14 +103,14 @@ class Pair:
 class Place:
     """An expression and a path into its value, passed by tensors that are cut or computed from cut ones.
 
-    ``watched``: a tensor that is itself cut somewhere was seen there.
+    ``watched``: the kinds of tensors, themselves cut somewhere, that were seen there.
     """
 
     id: int
     point: Span
     path: tuple[int | str, ...]
     structure: Any
-    watched: bool
+    watched: frozenset[tuple[str, int, int]]
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,8 @@ class Recording:
     flows: tuple[Flow, ...] = ()
     places: Mapping[int, Place] = field(default_factory=dict)
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
+    fed: frozenset[int] = frozenset()
+    """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
     stale_roots: tuple[Root, ...] = ()
     failure: Failure | None = None
     failure_call: str = ""
@@ -334,12 +336,14 @@ class _Reader:
 
     def _place(self, e: Json, _: Any) -> None:
         number = int(e["id"])
-        known = self.places.get(number)
-        watched = bool(e["watched"]) or (known is not None and known.watched)
+        watched = frozenset((str(s), int(d), int(o)) for s, d, o in e["watched"])
         self.places[number] = Place(number, _span(e["point"]), tuple(e["path"]), e["structure"], watched)
 
     def _others(self, e: Json, _: Any) -> None:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+
+    def _fed(self, e: Json, _: Any) -> None:
+        self.fields["fed"] = frozenset(int(i) for i in e["pairs"])
 
     def _root(self, e: Json, _: Any) -> None:
         self.lists["stale_roots"].append(_root(e))

@@ -42,10 +42,10 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
     failure = observed.failure
     assert failure is not None
     discovered = laboratory.reference(horizon=horizon_beyond(failure.steps, settings)).wait().recording
-    if discovered.failure is not None or not discovered.relevant:
+    if (discovered.failure is not None and not loses_graph(discovered)) or not discovered.relevant:
         findings = Findings(failure, observed, discovered, _relevant(discovered), book)
         return Truncation(discovered, discovered, findings, failed=True)
-    horizon = Horizon(most=discovered.progress, live_from=failure.steps)
+    horizon = Horizon(most=max(discovered.progress, failure.steps + 1), live_from=failure.steps)
     wanted = {p.identity: p for p in _relevant(discovered)}
     replayed = discovered
     for _ in range(MOST_REPLAYS):
@@ -93,6 +93,16 @@ def made_once(findings: Findings, pairs: Iterable[Pair]) -> bool:
     births = {p.birth for p in pairs}
     reads = {(p.birth, p.read) for p in pairs}
     return len(births) == 1 and len(reads) >= 1 and not any(p.read_before for p in pairs)
+
+
+def ambiguous(findings: Findings) -> bool:
+    """Whether what is cut may have been meant to learn: a leaf that requires gradients, feeds the model as a whole, and
+    is held by no optimizer. The program does not say whether the flag or the optimizer's list is the mistake."""
+    from autodetach.repairs.drop_requires_grad import is_spurious
+
+    if not findings.leaves or not all(is_spurious(leaf) for leaf in findings.leaves):
+        return False
+    return any(p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts)
 
 
 def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:

@@ -42,6 +42,8 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
         lines, preference, tokens, _, chosen = heapq.heappop(queue)
         missing = required - frozenset().union(*(c.covers for c in chosen))
         if not missing:
+            if any(required <= frozenset().union(*(c.covers for c in chosen if c is not one)) for one in chosen):
+                continue  # one of them is not needed
             whole = _together(findings, chosen)
             if whole is not None:
                 made += 1

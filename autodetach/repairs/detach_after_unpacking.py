@@ -52,8 +52,8 @@ class DetachAfterUnpacking:
         if not readings or edit is None:
             return None
         names = ", ".join(target for target, _, _ in group)
-        numbers = {point.places[path] for path in paths if path in point.places}
-        values = {p.value for p in findings.cuts if numbers & findings.reference.dominators.get(p.id, frozenset())}
+        places = (findings.reference.places[point.places[path]] for path in paths if path in point.places)
+        values = frozenset().union(*(place.watched for place in places))
         live = any(point.others.get(path) for path in paths) or bool(values & findings.live_values)
         return Cut(
             self.name,

@@ -31,11 +31,7 @@ def overcuts(findings: Findings, point: Point) -> bool:
     """Whether an edit here is predicted to cut what the reference leaves alive."""
     if any(point.others.get(path) for path in point.places):
         return True
-    if point.derived or not binds(point.expression):
-        return False
-    numbers = set(point.places.values())
-    here = {p.value for p in findings.cuts if numbers & findings.reference.dominators.get(p.id, frozenset())}
-    return bool(here & findings.live_values)
+    return binds(point.expression) and bool(point.values & findings.live_values)
 
 
 def structure_at(point: Point) -> Any:

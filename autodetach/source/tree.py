@@ -33,9 +33,8 @@ _NAMES_ONLY: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.TypeVar: ("name",),
     cst.TypeVarTuple: ("name",),
     cst.ParamSpec: ("name",),
-    cst.ConcatenatedString: ("left", "right"),
 }
-"""Fields whose nodes are expressions for libcst but plain names, or no node at all, for CPython."""
+"""Fields whose nodes are expressions for libcst but plain names for CPython."""
 
 INTERPOLATED = (cst.FormattedString, getattr(cst, "TemplatedString", cst.FormattedString))
 """f-strings, and t-strings where libcst knows them."""
@@ -103,7 +102,9 @@ class Tree:
         waiting: list[cst.CSTNode] = [self.root]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, cst.BaseExpression) and not isinstance(node, cst.StarredElement):
+            starred = isinstance(node, cst.StarredElement)
+            part_of_string = isinstance(self.parents.get(node), cst.ConcatenatedString)
+            if isinstance(node, cst.BaseExpression) and not starred and not part_of_string:
                 found[self.extent(node)] = node
             hidden = {
                 id(part)

@@ -10,7 +10,7 @@ _MISREAD_IN_F_STRING = frozenset("'\"{}:!\\#\n")
 
 
 def splice(expression: Expression, code: str) -> Edit | None:
-    """Put ``code`` where ``expression`` stands; parentheses around it stay. None if an f-string forbids it."""
+    """Put ``code`` in its place; parentheses around it stay. None where an f-string forbids it."""
     if expression.in_f_string and _MISREAD_IN_F_STRING & set(code):
         return None
     if expression.is_bare_generator:
