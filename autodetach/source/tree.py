@@ -102,9 +102,7 @@ class Tree:
         waiting: list[cst.CSTNode] = [self.root]
         while waiting:
             node = waiting.pop()
-            starred = isinstance(node, cst.StarredElement)
-            part_of_string = isinstance(self.parents.get(node), cst.ConcatenatedString)
-            if isinstance(node, cst.BaseExpression) and not starred and not part_of_string:
+            if isinstance(node, cst.BaseExpression) and not self._is_only_part(node):
                 found[self.extent(node)] = node
             hidden = {
                 id(part)
@@ -113,6 +111,18 @@ class Tree:
             }
             waiting.extend(child for child in node.children if id(child) not in hidden)
         return found
+
+    def _is_only_part(self, node: cst.BaseExpression) -> bool:
+        """Whether CPython has no node for it: of ``'a' 'b'`` a piece, of ``a and b and c`` a pair."""
+        parent = self.parents.get(node)
+        if isinstance(node, cst.StarredElement) or isinstance(parent, cst.ConcatenatedString):
+            return True
+        return (
+            isinstance(node, cst.BooleanOperation)
+            and isinstance(parent, cst.BooleanOperation)
+            and isinstance(node.operator, type(parent.operator))
+            and not node.lpar
+        )
 
     def extent(self, node: cst.CSTNode) -> tuple[int, int]:
         """Start and end as CPython gives them: a tuple's and a generator's own parentheses belong to it."""

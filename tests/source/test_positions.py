@@ -11,9 +11,17 @@ from autodetach.source.module import SourceModule
 _NO_EXPRESSIONS = (ast.Slice, ast.Starred)
 
 
+EXACT_F_STRINGS = sys.version_info >= (3, 12)
+
+
 def inside_f_strings(tree: ast.AST) -> set[ast.AST]:
+    """What has no exact position: all of an f-string before 3.12, and its literal parts since."""
     strings = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-    return {part for node in strings for part in ast.walk(node) if part is not node}
+    if not EXACT_F_STRINGS:
+        return {part for node in strings for part in ast.walk(node) if part is not node}
+    values = {part for node in strings for part in node.values}
+    specs = {part.format_spec for part in values if isinstance(part, ast.FormattedValue) and part.format_spec}
+    return {*values, *specs}
 
 
 def bare_subscript_tuples(tree: ast.AST) -> set[ast.AST]:
@@ -83,11 +91,18 @@ def test_latin_1_positions_are_utf8():
     assert check("odd.py", b"# coding: latin-1\nx = '\xe9'; y = ('\xe9\xe9', f(x))\n")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="positions within f-strings are exact from 3.12 on")
+@pytest.mark.skipif(not EXACT_F_STRINGS, reason="positions within f-strings are exact from 3.12 on")
 def test_positions_within_f_strings():
     module = SourceModule.parse("a.py", b"x = f'{a + b} {c!r:>{d}}'\n")
     found = module.expression(Span("a.py", 1, 7, 1, 12))
     assert found is not None and found.code == "a + b"
+
+
+def test_no_expression_of_libcsts_own():
+    module = SourceModule.parse("a.py", b"x = a and b and c or d\ny = 'a' 'b'\n")
+    assert module.expression(Span("a.py", 1, 4, 1, 11)) is None  # CPython has a and b and c in one node
+    assert module.expression(Span("a.py", 1, 4, 1, 17)) is not None
+    assert module.expression(Span("a.py", 2, 4, 2, 7)) is None
 
 
 def test_none_rather_than_a_near_expression():
