@@ -4,8 +4,8 @@
     baselines.py retain-graph ENTRY [-- ARGS...]   do what the error message says
     baselines.py anomaly ENTRY [-- ARGS...]        detach what anomaly mode points at
 
-Both run the program once in a copy and print a unified diff on stdout. Exit 0 with a patch, 1 without one (the
-reason is on stderr).
+Both run the program once in a copy and print a unified diff on stdout. Exit 0 with a patch, 1 without one
+(the reason is on stderr).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
     check.py [--python PYTHON] [--jobs N] [--format-only] [CASES_DIR]... [--slug SLUG]...
 
-For each case: case.toml is complete; before/ fails with the stated error at the stated place; every after*/ runs to
-its end, twice with the same trajectory; every wrong-*/ is told apart from all of them by the judge.
+For each case: case.toml is complete; before/ fails with the stated error at the stated place; every after*/
+runs to its end, twice with the same trajectory; every wrong-*/ is told apart from all of them by the judge.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def format_problems(case: Case) -> list[str]:
 
 
 def failing_place(stderr: str, wording: str, folder: Path) -> str:
-    """``file:line`` of the innermost frame below ``folder`` in the last traceback that ends with the wording."""
+    """``file:line`` of the innermost frame below ``folder`` in the last traceback with the wording."""
     before_message = stderr[: stderr.rfind(wording)]
     frame = re.compile(rf'File "{re.escape(str(folder.resolve()))}/([^"]+)", line (\d+)')
     places = [f"{m[1]}:{m[2]}" for m in frame.finditer(before_message)]

@@ -121,7 +121,7 @@ def close(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(close, a, b))
     if isinstance(a, float):
-        return a == b or (a != a and b != b) or abs(a - b) <= ATOL + RTOL * max(abs(a), abs(b))
+        return bool(a == b or (a != a and b != b) or abs(a - b) <= ATOL + RTOL * max(abs(a), abs(b)))
     return bool(a == b)
 
 

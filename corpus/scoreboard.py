@@ -3,8 +3,8 @@
 
     scoreboard.py [--jobs N] [--only TOOL]... [--json OUT] [--rows] [CASES_DIR]...
 
-One table for each folder of cases and one for all. Seconds are wall-clock for the tool alone, the median over the
-cases; with several jobs they include the crowding.
+One table for each folder of cases and one for all. Seconds are wall-clock for the tool alone, the median over
+the cases; with several jobs they include the crowding.
 """
 
 from __future__ import annotations
