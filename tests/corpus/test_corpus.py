@@ -1,4 +1,4 @@
-"""The corpus is sound on paper; whether its programs do what they say is for ``corpus/check.py``, run by hand."""
+"""The corpus is sound on paper; ``corpus/check.py`` runs its programs and sees whether they do what they say."""
 
 from __future__ import annotations
 
