@@ -25,6 +25,7 @@ PAIR = ["tuple", [T, T]]
         ("if x: h = «net(x)»", T, "if x: h = net(x).detach()"),
         ("f(k=«x + 1», *y)", T, "f(k=(x + 1).detach(), *y)"),
         ("f(*«hs»)", PAIR, "f(*tuple(part.detach() for part in hs))"),
+        ("h = «t.u»", ["tuple", [T, T]], "h = tuple(part.detach() for part in t.u)"),
         # displays and comprehensions: in place
         ("h = «(h, c)»", PAIR, "h = (h.detach(), c.detach())"),
         ("def f(): return «h, net(c)»", PAIR, "def f(): return h.detach(), net(c).detach()"),

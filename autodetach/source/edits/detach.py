@@ -9,7 +9,7 @@ import libcst as cst
 from autodetach.model import Edit
 from autodetach.source.edits.containers import Structure, detached_code, has_tensor, parts_of
 from autodetach.source.edits.lines import insert_after, insert_at_start
-from autodetach.source.edits.splice import splice, trimmed
+from autodetach.source.edits.splice import splice
 from autodetach.source.expression import Expression, is_name_like
 from autodetach.source.statement import Statement
 from autodetach.source.text import SourceText
@@ -36,7 +36,7 @@ def detach_expression(expression: Expression, structure: Structure) -> Edit | No
     for change in changes:
         text += source.text[done : change.start] + change.text
         done = change.end
-    return trimmed(source, Edit(source.name, start, end, text))
+    return Edit(source.name, start, end, text)
 
 
 def _changes(expression: Expression, structure: Structure) -> list[Edit] | None:
