@@ -79,13 +79,13 @@ class Laboratory:
             "reference", horizon, None, {"pairs": keys, "probes": probes, "cut_stale": cut_stale, **more}
         )
 
-    def shadow(self) -> Experiment:
-        """The program with every operation watched that lost a graph."""
-        return self._start("shadow", None, None, {})
+    def shadow(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
+        """The program with every operation watched that lost a graph; ``interventions`` as for ``intervene``."""
+        return self._start("shadow", horizon, None, {"interventions": interventions})
 
     def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
-        mode = "grad-on" if "grad_on" in interventions else "observe"
+        mode = "grad-on" if interventions.keys() & {"grad_on", "no_checkpoint"} else "observe"
         return self._start(mode, horizon, None, {"interventions": interventions})
 
     def _start(

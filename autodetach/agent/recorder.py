@@ -60,7 +60,7 @@ class Recorder:
         self.steps = 0
         self.backwards = 0
         self.paused = 0
-        self.events = []  # (sequence number, "backward" | "step", its count, retained)
+        self.events = []  # (sequence number, "backward" | "grad" | "step", its count, retained)
         self.last_event = 0
         self.optimizers = []  # weak references, in the order of their making
         self.failed = None
@@ -194,7 +194,7 @@ class Recorder:
         if sequence() > start:  # create_graph=True
             self.births.add(start, sequence(), site, occurrence)
         self.backwards = number
-        self._event("backward", number, retain or create)
+        self._event(call, number, retain or create)
         self._send_backward(call, roots, site, number, retain, create, before)
         self.after_backward(call, roots, site, number, retain, create)
         if call == "grad":

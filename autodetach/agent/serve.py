@@ -1,7 +1,7 @@
 """The server that the parent starts in the user's interpreter: imports torch once, forks one child a run.
 
 Requests and answers are JSON objects, one a line, on standard input and output. A request
-``{"id", "folder", "cwd", "events", "stdout", "stderr", "mode", …}`` is answered by ``{"started": id}`` and later
+``{"id", "folder", "cwd", "events", "stdout", "stderr", "mode", …}`` is answered by ``{"started": id, "pid": number}`` and later
 ``{"ended": id, "status": exit status or minus the signal}``; ``{"kill": id}`` ends a run's whole process tree;
 ``{"quit": true}`` or the end of input ends the server and every run.
 """
@@ -14,6 +14,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
@@ -79,7 +80,7 @@ class Server:
             self._child(request, reader)
         os.close(reader)
         self.runs[pid] = request["id"]
-        say(self.out, started=request["id"])
+        say(self.out, started=request["id"], pid=pid)
         os.close(writer)  # the child goes on once the parent knows it started
 
     def _child(self, request, gate):
@@ -108,6 +109,8 @@ class Server:
                     hard = resource.getrlimit(kind)[1]
                     value = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
                     resource.setrlimit(kind, (value, hard))
+            if request.get("temp"):
+                os.environ["TMPDIR"] = tempfile.tempdir = request["temp"]
             os.chdir(request["cwd"])
             from _autodetach_agent.run import run
 

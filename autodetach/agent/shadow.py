@@ -4,10 +4,12 @@ For every result without a graph that was computed from something with one (or f
 node remembers the site and why: grad mode was off, the tensor was detached, the operation has no derivative, or the
 values came from a first-order ``autograd.grad``. Shadow nodes hold no tensors; they die with the last tensor that
 leads to them. When a backward fails for want of a graph, the shadow of its root is reported, oldest node first:
-``shadow`` {root, nodes: [[site, call, reason, grad mode, inference, on path], ...], leaves, left}.
-``on path`` is true where a gradient would have flowed from the root to that operation.
+``shadow`` {roots, nodes: [[site, call, reason, grad mode, inference, on path, switch], ...], left}.
+``on path`` is true where a gradient would have flowed from the root to that operation; ``switch`` is the site that
+switched grad mode off; ``left`` are the last places where a value left torch (``.item()``, ``.numpy()``).
 """
 
+import functools
 import weakref
 
 import torch
@@ -23,10 +25,12 @@ CREATING = frozenset(["zeros_like", "ones_like", "rand_like", "randn_like", "emp
 
 
 class Node:
-    __slots__ = ("age", "call", "grad", "inference", "parents", "reason", "site", "__weakref__")
+    __slots__ = ("age", "call", "grad", "inference", "parents", "reason", "rooted", "site", "switch",
+                 "__weakref__")  # fmt: skip
 
-    def __init__(self, age, site, call, reason, parents):
+    def __init__(self, age, site, call, reason, parents, switch, rooted):
         self.age, self.site, self.call, self.reason, self.parents = age, site, call, reason, parents
+        self.switch, self.rooted = switch, rooted
         self.grad, self.inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
 
@@ -39,6 +43,32 @@ class Shadow(Observer):
         self._checkpoints = []
         self._grad_on = set(self.interventions.get("grad_on") or ())
         self._keep_watch = request.get("mode") == "shadow"
+        self._switch = None
+        self._watch_grad_mode()
+        if self.interventions.get("no_checkpoint"):
+            _run_without_checkpoints()
+
+    def _watch_grad_mode(self):
+        """Note which line of the program switches grad mode off."""
+        for kind, names in (
+            (torch.no_grad, ["__enter__"]),
+            (torch.inference_mode, ["__enter__"]),
+            (torch.set_grad_enabled, ["__init__", "__enter__"]),
+        ):
+            for name in names:
+                if name in kind.__dict__:
+                    setattr(kind, name, self._noting(kind.__dict__[name]))
+
+    def _noting(self, plain):
+        @functools.wraps(plain)
+        def switching(*args, **kwargs):
+            before = torch.is_grad_enabled()
+            result = plain(*args, **kwargs)
+            if before and not torch.is_grad_enabled() and not self.paused:
+                self._switch = self.sites.here()
+            return result
+
+        return switching
 
     def node_of(self, tensor):
         known = self._nodes.get(id(tensor))
@@ -87,8 +117,11 @@ class Shadow(Observer):
                         reason = "no-derivative" if lost else "follows"
                 else:
                     reason = "no-derivative"
+                # a gradient would come from here to something that needs one
+                rooted = reason != "no-derivative" and (lost or any(p.rooted for p in parents))
+                switch = None if torch.is_grad_enabled() else self._switch
                 where = self._checkpoints[-1] if reason == "checkpoint" else site
-                self._remember(tensor, Node(self._age, where, name, reason, parents))
+                self._remember(tensor, Node(self._age, where, name, reason, parents, switch, rooted))
 
     def function_apply(self, plain, cls, args, kwargs):
         if cls.__name__ != "CheckpointFunction":
@@ -104,7 +137,7 @@ class Shadow(Observer):
         for tensor in tensors(result):
             if not tensor.requires_grad:
                 self._age += 1
-                self._remember(tensor, Node(self._age, site, "grad", "first-order", []))
+                self._remember(tensor, Node(self._age, site, "grad", "first-order", [], None, True))
 
     def describe_roots(self, roots):
         if not roots:
@@ -119,15 +152,26 @@ class Shadow(Observer):
         while todo:
             node, flows = todo.pop()
             flows = flows and node.reason != "no-derivative"
-            if seen.get(node) is None or (flows and node not in on_path):
+            if seen.get(node) is None or (flows and node.rooted and node not in on_path):
                 seen[node] = True
-                if flows:
+                if flows and node.rooted:
                     on_path.add(node)
                 todo += [(p, flows) for p in node.parents]
         rows, known = [], set()
         for node in sorted(seen, key=lambda n: n.age):
-            row = (node.site, node.call, node.reason, node.grad, node.inference, node in on_path)
+            row = (node.site, node.call, node.reason, node.grad, node.inference, node in on_path, node.switch)
             if row not in known and len(rows) < 3000:
                 known.add(row)
                 rows.append(row)
         self.wire.send("shadow", roots=len(roots), nodes=rows, left=self._left)
+
+
+def _run_without_checkpoints():
+    """A checkpointed function is just called: the same numbers and gradients, without saving memory."""
+    import torch.utils.checkpoint
+
+    def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check=None, debug=None,
+                   preserve_rng_state=None, **kwargs):  # fmt: skip
+        return function(*args, **kwargs)
+
+    torch.utils.checkpoint.checkpoint = checkpoint

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from autodetach.diagnosis import truncation
 from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.recording import Recording
+from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Laboratory
 from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind
@@ -27,27 +29,13 @@ LEARNED_OR_FIXED = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Candidates, best first, and what each has to equal."""
-
-    candidates: Iterable[Candidate]
-    standard: Standard
-
-
-@dataclass(frozen=True)
-class Inquiry:
-    diagnosis: Diagnosis
-    plans: tuple[Plan, ...] = ()
-    steps_proved: int = 0
-    notes: tuple[str, ...] = ()
-
-
 def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
     failure = observed.failure
     assert failure is not None
     if failure.kind in (FailureKind.SECOND_BACKWARD, FailureKind.IN_PLACE):
         return _graph_is_gone(laboratory, observed, book, settings)
+    if failure.kind is FailureKind.NO_GRAD_FN:
+        return graph_was_lost(laboratory, observed, book, settings)
     return Inquiry(Diagnosis(Cause.UNKNOWN, failure, (Evidence(failure.message),)))
 
 
@@ -64,7 +52,8 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps
-        standard = Standard(observed, None, progress, measured, frozenset(starved))
+        held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
+        standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
         return Inquiry(tell(findings), (Plan(MoveIntoLoop().propose(findings), standard),), settings.steps)
     findings = replace(findings, cause=truncation.cause_of(findings))
     if truncation.ambiguous(findings):

@@ -154,6 +154,8 @@ class Shade:
     grad: bool
     inference: bool
     on_path: bool
+    switch: str | None
+    """The site that had switched grad mode off."""
 
 
 @dataclass(frozen=True)
@@ -362,7 +364,7 @@ class _Reader:
 
     def _shadow(self, e: Json, _: Any) -> None:
         self.fields["shades"] = tuple(
-            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p)) for s, c, r, g, i, p in e["nodes"]
+            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), w) for s, c, r, g, i, p, w in e["nodes"]
         )
         self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
 

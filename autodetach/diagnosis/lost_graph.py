@@ -1,0 +1,120 @@
+"""A backward whose root has no graph: where it was lost, and the run in which it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autodetach.diagnosis.plan import Inquiry, Plan
+from autodetach.diagnosis.recording import Recording, Shade
+from autodetach.diagnosis.story import place
+from autodetach.laboratory import Horizon, Laboratory
+from autodetach.model import Candidate, Cause, Diagnosis, Evidence, Json
+from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReentry
+from autodetach.repairs.create_graph import CreateGraph
+from autodetach.repairs.lost import Lost
+from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
+from autodetach.settings import Settings
+from autodetach.source.book import SourceBook
+from autodetach.verification.judge import Standard
+
+MOST_LOSSES = 6
+BEYOND = 4
+"""Steps that a second loss of the same program may be away."""
+WORDS = {
+    "grad-off": "computed here with grad mode off, although what it is computed from needs gradients",
+    "detached": "detached here",
+    "no-derivative": "an operation without a derivative",
+    "first-order": "a gradient taken here without create_graph=True: a constant, as far as autograd knows",
+    "checkpoint": "computed in a reentrant checkpoint none of whose inputs requires gradients",
+}
+CAUSES = {
+    "grad-off": Cause.GRAD_MODE_OFF,
+    "first-order": Cause.FIRST_ORDER_GRAD,
+    "checkpoint": Cause.CHECKPOINT,
+}
+NOT_DIFFERENTIABLE = (
+    "replace the operation by one that has a derivative (softmax instead of argmax, a straight-through estimator "
+    "instead of round, torch instead of numpy); each is another training objective",
+    "treat the value as a constant and take the loss from the tensor before it",
+)
+DETACHED = (
+    "if the detached value is meant to learn, take the detach() away",
+    "if it is meant to be constant, the loss needs another term that depends on the parameters",
+)
+
+
+def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
+    """Watch which operations lost the graph, and let the reference run keep it there."""
+    failure = observed.failure
+    assert failure is not None
+    lost = _watched(laboratory, observed, book)
+    reasons = {s.reason for s in lost.on_path}
+    cause = next((CAUSES[r] for r in ("checkpoint", "first-order", "grad-off") if r in reasons), None)
+    if cause is None or "detached" in reasons:
+        return Inquiry(_explained(lost, reasons))
+    interventions = _interventions(lost)
+    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    reference = laboratory.intervene(interventions, horizon).wait().recording
+    diagnosis = Diagnosis(cause, failure, _evidence(lost))
+    if reference.failure is not None or not (reference.steps or reference.backwards):
+        return Inquiry(diagnosis)
+    repairs = (CheckpointWithoutReentry(), CreateGraph(), MoveOutOfNoGrad())
+    candidates: list[Candidate] = [c for repair in repairs for c in repair.propose(lost)]
+    candidates.sort(key=lambda c: (c.preference, c.changed_lines, c.changed_tokens))
+    standard = Standard(observed, reference, reference.progress)
+    return Inquiry(diagnosis, (Plan(candidates, standard),), reference.progress - failure.steps)
+
+
+def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> Lost:
+    """Watch the program to its failure; with the graph kept so far, watch again: a second loss may lack one, too."""
+    failure = observed.failure
+    assert failure is not None
+    shades: dict[Shade, None] = {}
+    seen = laboratory.shadow({}).wait().recording
+    for _ in range(MOST_LOSSES):
+        fresh = [s for s in seen.shades if s not in shades]
+        shades.update(dict.fromkeys(fresh))
+        lost = Lost(failure, replace(seen, shades=tuple(shades)), book)
+        interventions = _interventions(lost)
+        if not fresh or not interventions:
+            break
+        horizon = Horizon(most=failure.steps + BEYOND)
+        seen = laboratory.shadow(interventions, horizon).wait().recording
+        if seen.failure is None or seen.failure.kind is not failure.kind:
+            break
+    return Lost(failure, replace(seen, shades=tuple(shades)), book)
+
+
+def _interventions(lost: Lost) -> Json:
+    made: Json = {}
+    off = sorted({s.site for s in lost.on_path if not s.grad and s.reason != "checkpoint"})
+    if off:
+        made["grad_on"] = off
+    if lost.because("first-order"):
+        made["create"] = sorted({s.site for s in lost.because("first-order")})
+    if lost.because("checkpoint"):
+        made["no_checkpoint"] = True
+    return made
+
+
+def _evidence(lost: Lost) -> tuple[Evidence, ...]:
+    failure = lost.failure
+    told = [Evidence(f"step {failure.steps + 1}: the loss of this backward has no graph", place(failure.chain))]
+    for switch in lost.switches:
+        told.append(Evidence("grad mode is switched off here", place(lost.recording.chain(switch))))
+    shades: dict[object, Shade] = {}
+    for shade in lost.recording.shades:
+        if shade.reason in WORDS and (shade.on_path or shade.reason == "no-derivative"):
+            shades.setdefault((place(lost.recording.chain(shade.site)), shade.reason), shade)
+    for shade in list(shades.values())[:6]:
+        words = WORDS[shade.reason]
+        told.append(Evidence(f"{shade.call}: {words}", place(lost.recording.chain(shade.site))))
+    if not shades:
+        for site, call in lost.recording.left[-3:]:
+            told.append(Evidence(f"a value left torch here ({call})", place(lost.recording.chain(site))))
+    return tuple(dict.fromkeys(told))
+
+
+def _explained(lost: Lost, reasons: set[str]) -> Diagnosis:
+    ways = DETACHED if "detached" in reasons else NOT_DIFFERENTIABLE
+    return Diagnosis(Cause.NOT_DIFFERENTIABLE, lost.failure, _evidence(lost), ways)

@@ -1,0 +1,138 @@
+"""Statements that feed the loss stand where grad mode is off: move them out, or end the mode where it should end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import ClassVar
+
+from autodetach.diagnosis.recording import Shade
+from autodetach.model import Candidate, Edit
+from autodetach.repairs.interface import Example, candidate
+from autodetach.repairs.lost import Lost
+from autodetach.source.edits.calls import drop_decorator
+from autodetach.source.edits.lines import delete_statement, insert_after, insert_before
+from autodetach.source.edits.move import move_out_of_with
+from autodetach.source.statement import Statement
+
+Option = tuple[str, int, tuple[Edit, ...]]
+"""What it does in words, how good that is (the lower the better), and the edits."""
+
+
+class MoveOutOfNoGrad:
+    """The forward pass ran with grad mode off, so the loss has no graph.
+
+    Only the statements that lie between the parameters and the loss leave the block; what was meant to be computed
+    without gradients stays in it.
+    """
+
+    name: ClassVar[str] = "move-out-of-no-grad"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "the forward pass stands in the block",
+            "with torch.no_grad():\n    out = net(x)\n    label = out.argmax(1)\nloss = f(out, label)\n",
+            "out = net(x)\nwith torch.no_grad():\n    label = out.argmax(1)\nloss = f(out, label)\n",
+        ),
+        Example("leave alone: only labels are made in it", "with torch.no_grad():\n    label = teacher(x)\n", None),
+    )
+
+    def propose(self, lost: Lost) -> Iterable[Candidate]:
+        """One candidate for each way to free every switch that the loss's way leads through."""
+        options = [list(self._options(lost, switch, shades)) for switch, shades in lost.switches.items()]
+        if not options or not all(options):
+            return
+        for chosen in product(*options):
+            patch = candidate(
+                lost.book,
+                self.name,
+                "; ".join(dict.fromkeys(words for words, _, _ in chosen)),
+                [edit for _, _, edits in chosen for edit in edits],
+                preference=max(rank for _, rank, _ in chosen),
+            )
+            if patch is not None:
+                yield patch
+
+    def _options(self, lost: Lost, switch: str, shades: Sequence[Shade]) -> Iterable[Option]:
+        frames = lost.frames(switch)
+        if not frames:
+            return
+        statement = lost.book.statement(frames[0].span)
+        if statement is None:
+            return
+        if statement.kind == "With":
+            yield from self._out_of_with(lost, statement, shades)
+        elif statement.kind == "Expr" and lost.recording.chain(switch)[0] == frames[0] and _alone(statement):
+            yield from self._end_of_mode(statement)
+        yield from self._without_decorator(lost, switch, shades)
+
+    def _out_of_with(self, lost: Lost, block: Statement, shades: Sequence[Shade]) -> Iterable[Option]:
+        children = block.body
+        needed = set()
+        for shade in shades:
+            inside = [i for s in lost.statements(shade.site) for i, c in enumerate(children) if _holds(c, s)]
+            needed.update(inside[:1])
+        if not needed:
+            return
+        moved = _with_dependencies(children, needed)
+        edits = move_out_of_with(block, moved)
+        if edits is not None and len(moved) < len(children):
+            lines = ", ".join(str(s.span.line) for s in moved)
+            yield f"move line {lines} out of the block in line {block.span.line}", 0, edits
+        edits = move_out_of_with(block, children)
+        if edits is not None:
+            rank = 0 if len(moved) == len(children) else 1
+            yield f"dissolve the block in line {block.span.line}", rank, edits
+
+    @staticmethod
+    def _end_of_mode(statement: Statement) -> Iterable[Option]:
+        """``torch.set_grad_enabled(False)``: switch it on again at the function's end, else never switch it off."""
+        function = statement.function
+        place = f"line {statement.span.line}"
+        if function is not None and "(False" in statement.code:
+            code = statement.code.replace("(False", "(True", 1)
+            last = function.body[-1]
+            back = insert_before(last, code) if last.kind == "Return" else insert_after(last, code)
+            if back is not None:
+                yield f"switch grad mode on again where the function of {place} ends", 0, (back,)
+        gone = delete_statement(statement)
+        if gone is not None:
+            yield f"do not switch grad mode off in {place}", 1, (gone,)
+
+    @staticmethod
+    def _without_decorator(lost: Lost, switch: str, shades: Sequence[Shade]) -> Iterable[Option]:
+        """``@torch.no_grad()``: the mode is switched in torch's own wrapper, called where the function is called."""
+        outer = lost.recording.chain(switch)
+        for shade in shades:
+            chain = lost.recording.chain(shade.site)
+            inner = chain[: len(chain) - len(outer)]
+            if not inner or chain[len(inner) :] != outer or not inner[-1].editable:
+                continue
+            statement = lost.book.statement(inner[-1].span)
+            function = statement.function if statement is not None else None
+            if function is None:
+                continue
+            for decorator in function.decorators:
+                if any(word in decorator.code for word in ("no_grad", "inference_mode", "set_grad_enabled")):
+                    edit = drop_decorator(function, decorator)
+                    if edit is not None:
+                        yield f"drop @{decorator.code} in line {decorator.span.line}", 0, (edit,)
+                        return
+
+
+def _alone(statement: Statement) -> bool:
+    return statement.is_simple and "(" in statement.code
+
+
+def _holds(outer: Statement, inner: Statement) -> bool:
+    return outer.node is inner.node or any(b.node is outer.node for b in inner.blocks)
+
+
+def _with_dependencies(children: Sequence[Statement], needed: set[int]) -> list[Statement]:
+    """The needed statements and those of the block that they depend on; the rest stays in order behind them."""
+    chosen = set(needed)
+    for i in range(len(children) - 1, -1, -1):
+        if i in chosen:
+            continue
+        if any(j in chosen and not children[j].independent_of(children[i]) for j in range(i + 1, len(children))):
+            chosen.add(i)
+    return [children[i] for i in sorted(chosen)]
