@@ -1,4 +1,4 @@
-"""The corpus is sound on paper; ``corpus/check.py`` runs its programs and sees whether they do what they say."""
+"""The corpus is sound on paper; whether its programs keep their word is for ``corpus/check.py`` to find."""
 
 from __future__ import annotations
 
