@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from autodetach.diagnosis.inquiry import Inquiry, inquire
 from autodetach.diagnosis.recording import Recording
@@ -115,12 +116,10 @@ def _verify(work: _Work, inquiry: Inquiry) -> tuple[Trial, ...]:
     """Try the candidates of each plan, smallest first, until one is safe."""
     judge = Judge(work.laboratory, work.book)
     trials: list[Trial] = []
-    for plan in inquiry.plans:
+    for plan, standard in ((p, s) for p in inquiry.plans for s in p.standard.tiers()):
         work.progress.stage("trying patches")
-        for candidate in plan.candidates:
-            if len(trials) >= MOST_TRIALS:
-                break
-            trial = judge.try_one(candidate, plan.standard)
+        for candidate in islice(plan.candidates, MOST_TRIALS):
+            trial = judge.try_one(candidate, standard)
             if trial in trials:
                 continue
             trials.append(trial)

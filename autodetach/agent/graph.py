@@ -39,6 +39,20 @@ def node_state(node):
     return ALIVE
 
 
+def outdated_names(node):
+    """Which of the node's saved values have been changed since, e.g. ``self``, ``result``."""
+    names = []
+    for name in saved_names(node):
+        try:
+            getattr(node, name)
+        except RuntimeError as error:
+            if "modified by an inplace operation" in str(error):
+                names.append(name.removeprefix("_saved_"))
+        except Exception:
+            continue
+    return names
+
+
 def parents(node):
     return [n for n, _ in node.next_functions if n is not None]
 

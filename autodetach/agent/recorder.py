@@ -180,6 +180,9 @@ class Recorder:
         if self.paused:
             return plain(*args, **kwargs)
         site = self.sites.at(sys._getframe(2))
+        if len(roots) == 1 and isinstance(args[0], torch.Tensor):
+            roots = [self.substitute_root(roots[0], site)]
+            args = (roots[0], *args[1:])
         number = self.backwards + 1
         before = self.before_backward(call, roots, site, number, retain, create)
         occurrence, start = self.births.occurrence(site), sequence()
@@ -202,6 +205,9 @@ class Recorder:
         if not self.optimizers and call == "backward":
             self._check_horizon()
         return result
+
+    def substitute_root(self, root, site):
+        return root
 
     def before_backward(self, call, roots, site, number, retain, create):
         return {}

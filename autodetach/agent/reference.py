@@ -28,7 +28,42 @@ MOST_PAIRS = 4000
 
 
 class Observer(Recorder):
-    """Runs the program as it is; at a failure it looks at the root's graph."""
+    """Runs the program as it is; at a failure it looks at the root's graph.
+
+    Interventions, each a list of sites: ``clone`` hands the operations there copies of their operands, ``clone_result``
+    hands out copies of their results, ``fresh_root`` makes a backward that is called there start from the newest tensor
+    of the same maker instead of one that was backpropagated before.
+    """
+
+    def __init__(self, wire, root, request):
+        super().__init__(wire, root, request)
+        self._clone = set(self.interventions.get("clone") or ())
+        self._clone_result = set(self.interventions.get("clone_result") or ())
+        self._fresh_root = set(self.interventions.get("fresh_root") or ())
+        self._newest = {}  # (site, distance from the end, output) -> weak reference to the newest scalar made there
+
+    def call(self, func, name, site, args, kwargs):
+        if site in self._clone and not writes_in_place(name):
+            args = tuple(replace(a, (), lambda t, _: t.clone() if t.requires_grad else t) for a in args)
+        result = func(*args, **kwargs)
+        if site in self._clone_result and isinstance(result, torch.Tensor) and result.requires_grad:
+            result = result.clone()
+        return result
+
+    def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        if self._fresh_root and isinstance(result, torch.Tensor) and result.dim() == 0 and result.grad_fn is not None:
+            self._newest[site, end - result.grad_fn._sequence_nr(), result.output_nr] = weakref.ref(result)
+
+    def substitute_root(self, root, site):
+        """The tensor that a backward at ``site`` should have been called on."""
+        if site not in self._fresh_root or root.grad_fn is None:
+            return root
+        if root.grad_fn._sequence_nr() not in self.root_numbers:
+            return root
+        birth = self.births.of(root)
+        newest = self._newest.get((birth[0], birth[2], birth[3])) if birth else None
+        fresh = newest() if newest is not None else None
+        return root if fresh is None else fresh
 
     def describe_roots(self, roots):
         return {"roots": [self.describe_root(r) for r in roots if r.grad_fn is not None]}
@@ -66,6 +101,7 @@ class Observer(Recorder):
                         "site": origin[0] if origin else None,
                         "made": self.made(number),
                         "since": self.since(number),
+                        "names": graph.outdated_names(node) if state == graph.OUTDATED else [],
                     })  # fmt: skip
         number = root.grad_fn._sequence_nr()
         held = self.held_parameters()
@@ -99,7 +135,8 @@ class Reference(Observer):
         for pair in request.get("pairs") or ():
             birth = (*pair["birth"],)
             self.wanted.setdefault(birth, set()).add((pair["site"], pair["call"], tuple(pair["operand"])))
-        self.wanted_sites = {birth[0] for birth in self.wanted}
+        # kinds of readings to cut, whatever the tensor: (maker's site, reading site, call, operand)
+        self._dual = {(a, b, c, tuple(d)) for a, b, c, d in self.interventions.get("dual") or ()}
         self._memo = {}
         self._memo_at = 0
         self._pairs = {}
@@ -145,7 +182,7 @@ class Reference(Observer):
 
     def before_operation(self, func, name, site, occurrence, args, kwargs):
         self._now = []
-        if name in READERS or not torch.is_grad_enabled() or not (self.last_event or self.wanted):
+        if name in READERS or not torch.is_grad_enabled() or not (self.last_event or self.wanted or self._dual):
             return args, kwargs
         in_place = writes_in_place(name)
 
@@ -158,6 +195,11 @@ class Reference(Observer):
             if self.wanted:
                 birth = self.births.of(tensor)
                 wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
+            if self._dual and not wanted:
+                birth = self.births.of(tensor)
+                wanted = birth is not None and (birth[0], site, name, path) in self._dual
+                if wanted:
+                    self.wanted.setdefault(birth, set()).add((site, name, path))
             state = self.state_of(tensor) if self.cut_stale or wanted else graph.ALIVE
             if not wanted and state == graph.ALIVE:
                 if birth in self.wanted and self._is_live(tensor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autodetach.diagnosis import truncation
+from autodetach.diagnosis import shared, truncation
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.recording import Recording
@@ -48,13 +48,17 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     measured = spread(observed, found.discovered, failure.steps)
     starved = truncation.starved(findings)
     if found.failed and not truncation.loses_graph(found.replayed):
-        return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
+        return shared.investigate(laboratory, findings, settings, measured)
+    if starved:
+        dual = shared.discarded_gradient(laboratory, findings, settings, measured)
+        if dual is not None:
+            return dual
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
         standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
-        return Inquiry(tell(findings), (Plan(MoveIntoLoop().propose(findings), standard),), settings.steps)
+        return Inquiry(tell(findings), (Plan(tuple(MoveIntoLoop().propose(findings)), standard),), settings.steps)
     findings = replace(findings, cause=truncation.cause_of(findings))
     if truncation.ambiguous(findings):
         return Inquiry(tell(findings, LEARNED_OR_FIXED))
@@ -62,7 +66,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     standard = Standard(observed, reference, reference.progress, measured)
     return Inquiry(
         tell(findings),
-        (Plan(truncating(findings), standard),),
+        (Plan(tuple(truncating(findings)), standard),),
         reference.progress - failure.steps,
         _warnings(measured, observed, reference),
     )

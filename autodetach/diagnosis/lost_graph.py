@@ -62,7 +62,7 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     candidates: list[Candidate] = [c for repair in repairs for c in repair.propose(lost)]
     candidates.sort(key=lambda c: (c.preference, c.changed_lines, c.changed_tokens))
     standard = Standard(observed, reference, reference.progress)
-    return Inquiry(diagnosis, (Plan(candidates, standard),), reference.progress - failure.steps)
+    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - failure.steps)
 
 
 def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> Lost:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autodetach.model import Candidate, Diagnosis
@@ -13,7 +12,7 @@ from autodetach.verification.judge import Standard
 class Plan:
     """Candidates, best first, and what each has to equal."""
 
-    candidates: Iterable[Candidate]
+    candidates: tuple[Candidate, ...]
     standard: Standard
 
 

@@ -129,6 +129,8 @@ class Dead:
     site: str | None
     made: tuple[int, int]
     since: tuple[tuple[str, int, bool], ...]
+    names: tuple[str, ...] = ()
+    """The saved values that were changed since, e.g. ``self``, ``result``."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _root(row: Json) -> Root:
         made=_two(row["made"]),
         since=_since(row.get("since")),
         dead=tuple(
-            Dead(d["state"], d["node"], d.get("site"), _two(d["made"]), _since(d.get("since")))
+            Dead(d["state"], d["node"], d.get("site"), _two(d["made"]), _since(d.get("since")), tuple(d.get("names") or ()))
             for d in row.get("dead") or ()
         ),
         states=dict(row.get("states") or {}),

@@ -15,7 +15,7 @@ from autodetach.source.book import SourceBook
 MOST_REPLAYS = 4
 PROOF_SECONDS = 1.5
 """A run may end at the fewest steps of proof once it has taken this long."""
-FEWEST_STEPS = 3
+FEWEST_STEPS = 8
 
 
 @dataclass(frozen=True)

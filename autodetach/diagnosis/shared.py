@@ -1,0 +1,204 @@
+"""Where cutting is no answer: two passes of one step through one graph, a discarded gradient, a stale root, an in-place
+change. Each with the run that shows how the program would train without the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.plan import Inquiry, Plan
+from autodetach.diagnosis.recording import Backward, Pair, Recording, Root
+from autodetach.diagnosis.story import tell
+from autodetach.laboratory import Horizon, Laboratory
+from autodetach.model import Candidate, Cause, Evidence, FailureKind, Level
+from autodetach.repairs import CUT_REPAIRS
+from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
+from autodetach.repairs.clone_operand import CloneOperand
+from autodetach.repairs.cover import covers
+from autodetach.repairs.create_graph import create_graph_at
+from autodetach.repairs.lost import Lost
+from autodetach.repairs.one_backward import KeepGraph, OneBackward
+from autodetach.repairs.recompute_in_closure import RecomputeInClosure
+from autodetach.settings import Settings
+from autodetach.verification.criteria import Spread
+from autodetach.verification.judge import Standard
+
+STEP_BETWEEN = (
+    "call every backward of the step first and step afterwards: then each loss is differentiated at the same weights, "
+    "and gradients of both losses add up where they share parameters",
+    "compute the second loss anew after the first step: two updates a batch, at the price of a second forward pass",
+)
+
+
+def investigate(
+    laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread
+) -> Inquiry:
+    """The failing backward was called on a root whose graph is dead already."""
+    failure = findings.failure
+    root = next(iter(findings.reference.failure_roots), None)
+    if root is None:
+        return Inquiry(tell(findings))
+    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    if failure.kind is FailureKind.IN_PLACE and not _stepped(root):
+        return _changed_in_place(laboratory, findings, root, horizon, measured)
+    if root.again:
+        return _same_root(laboratory, findings, root, horizon, measured)
+    return shared_in_one_step(laboratory, findings, settings, measured, root)
+
+
+def _stepped(root: Root) -> bool:
+    return any(kind == "step" for dead in root.dead if dead.state == "outdated" for kind, _, _ in dead.since)
+
+
+def _changed_in_place(
+    laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread
+) -> Inquiry:
+    outdated = tuple(d for d in root.dead if d.state == "outdated" and d.site is not None)
+    findings = replace(findings, cause=Cause.IN_PLACE_CHANGE)
+    evidence = tuple(
+        Evidence(f"{d.node.removesuffix('Backward0')} saved a value here ({', '.join(d.names)}) that is overwritten later", s)
+        for d in outdated[:3]
+        for s in [_span(findings, d.site)]
+    )
+    diagnosis = tell(findings)
+    diagnosis = replace(diagnosis, evidence=(*diagnosis.evidence, *evidence))
+    sites = sorted({d.site for d in outdated if d.site})
+    reference = laboratory.intervene({"clone": sites, "clone_result": sites}, horizon).wait().recording
+    if not outdated or reference.failure is not None:
+        return Inquiry(diagnosis)
+    standard = Standard(findings.observed, reference, reference.progress, measured)
+    return Inquiry(
+        diagnosis, (Plan(tuple(CloneOperand().propose(findings, outdated)), standard),), reference.progress - findings.failure.steps
+    )
+
+
+def _same_root(
+    laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread
+) -> Inquiry:
+    """Backward was called on a tensor that was backpropagated before."""
+    findings = replace(findings, cause=Cause.STALE_ROOT)
+    failure = findings.failure
+    site = findings.observed.failure_site
+    reference = laboratory.intervene({"fresh_root": [site]}, horizon).wait().recording
+    if reference.failure is None and reference.progress > failure.steps:
+        standard = Standard(findings.observed, reference, reference.progress, measured)
+        plan = Plan(tuple(BackwardOnFreshLoss().propose(findings, root)), standard)
+        return Inquiry(tell(findings), (plan,), reference.progress - failure.steps)
+    held = frozenset(leaf.optimizer for leaf in root.leaves if leaf.optimizer is not None)
+    standard = Standard(findings.observed, None, failure.steps + 3, measured, held)
+    plan = Plan(tuple(RecomputeInClosure().propose(findings, root)), standard)
+    return Inquiry(tell(findings), (plan,), 3)
+
+
+def shared_in_one_step(
+    laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread, root: Root | None
+) -> Inquiry:
+    """Let every backward keep its graph: where no weight changed in between, that is how the step is meant."""
+    failure = findings.failure
+    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    earlier = _earlier(findings, root)
+    findings = replace(findings, cause=Cause.SHARED_GRAPH)
+    if earlier is None:
+        return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
+    kept = laboratory.reference(
+        horizon=horizon, cut_stale=False, interventions={"retain": [earlier.site]}
+    ).wait().recording
+    if kept.failure is not None:
+        cause = Cause.IN_PLACE_CHANGE if kept.failure.kind is FailureKind.IN_PLACE else Cause.UNKNOWN
+        return Inquiry(tell(replace(findings, cause=cause), STEP_BETWEEN))
+    progress = kept.progress - failure.steps
+    standard = Standard(findings.observed, kept, kept.progress, measured)
+    chain = findings.observed.chain(earlier.site)
+    if earlier.call == "grad":
+        lost = Lost(failure, findings.observed, findings.book)
+        candidates = [*create_graph_at(lost, [earlier.site]), *KeepGraph().propose(findings, chain)]
+        return Inquiry(tell(replace(findings, cause=Cause.FIRST_ORDER_GRAD)), (Plan(tuple(candidates), standard),), progress)
+    candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
+    candidates.sort(key=lambda c: (c.changed_lines, c.preference))
+    return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), progress)
+
+
+def _earlier(findings: Findings, root: Root | None) -> Backward | None:
+    """The backward that freed what the failing one needed."""
+    numbers = []
+    for dead in root.dead if root is not None else ():
+        numbers += [n for kind, n, kept in dead.since if kind != "step" and not kept][:1]
+    for pair in findings.cuts if root is None else ():
+        numbers += [n for kind, n, kept in pair.since if kind != "step" and not kept][:1]
+    known = {b.n: b for b in (*findings.observed.backwards, *findings.reference.backwards)}
+    return next((known[n] for n in sorted(numbers) if n in known), None)
+
+
+def discarded_gradient(
+    laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread
+) -> Inquiry | None:
+    """Cutting starves a network, and the earlier loss's gradient into it is thrown away: cut the earlier reading.
+
+    None where that is not what the runs show.
+    """
+    failure = findings.failure
+    pairs = first_of_its_kind(findings.cuts)
+    if any(_leaves_stepped(findings, p) for p in pairs):
+        return None
+    earlier = {n for p in pairs for kind, n, kept in p.since[:1] if kind == "backward" and not kept}
+    sites = sorted({b.site for b in findings.reference.backwards if b.n in earlier})
+    if not sites:
+        return None
+    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    kept = laboratory.reference(horizon=horizon, cut_stale=False, interventions={"retain": sites}).wait().recording
+    if kept.failure is not None or not _discarded(kept, sites, pairs):
+        return None
+    births = {p.birth for p in findings.cuts}
+    flows = [f for f in findings.reference.flows if f.birth in births]
+    dual = laboratory.reference(
+        horizon=horizon, cut_stale=False, probes=True, interventions={"dual": [[f.birth[0], f.site, f.call, f.operand] for f in flows]}
+    ).wait().recording
+    reached = dual.relevant
+    cuts = tuple(p for p in dual.pairs if p.id in reached and p.birth is not None)
+    if dual.failure is not None or not cuts:
+        return None
+    found = Findings(failure, findings.observed, dual, cuts, findings.book, Cause.DISCARDED_GRADIENT)
+    standard = Standard(findings.observed, dual, dual.progress, measured)
+    return Inquiry(tell(found), (Plan(tuple(_cutting(found)), standard),), dual.progress - failure.steps)
+
+
+def first_of_its_kind(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    found: dict[object, Pair] = {}
+    for pair in pairs:
+        found.setdefault(pair.reading, pair)
+    return tuple(found.values())
+
+
+def _leaves_stepped(findings: Findings, pair: Pair) -> bool:
+    """Whether an optimizer that holds a leaf below the tensor stepped between its making and its reading."""
+    holders = {leaf.optimizer[0] for leaf in pair.leaves if leaf.optimizer is not None}
+    stepped = {n for kind, n, _ in pair.since if kind == "step"}
+    return any(s.n in stepped and s.optimizer in holders for s in findings.reference.steps)
+
+
+def _discarded(kept: Recording, sites: list[str], pairs: Iterable[Pair]) -> bool:
+    """Whether no step ever uses the gradient that the backwards at ``sites`` put into the leaves of ``pairs``."""
+    thrown = {b.n for b in kept.backwards if b.site in sites}
+    leaves = {leaf.optimizer for p in pairs for leaf in p.leaves if leaf.optimizer is not None}
+    used = [
+        step.uses[place] & thrown
+        for step in kept.steps
+        for place in range(len(step.uses))
+        if (step.optimizer, place) in leaves
+    ]
+    return bool(leaves) and bool(used) and not any(used)
+
+
+def _cutting(findings: Findings) -> list[Candidate]:
+    cuts = [cut for repair in CUT_REPAIRS for cut in repair.cuts(findings)]
+    found = covers(findings, cuts, frozenset(findings.readings))
+    return sorted(found, key=lambda c: (c.preference >= 10, c.changed_lines, c.changed_tokens))
+
+
+def _span(findings: Findings, site: str | None):  # type: ignore[no-untyped-def]
+    frames = findings.frames(site)
+    return frames[0].span if frames else None
+
+
+__all__ = ["Level", "discarded_gradient", "investigate", "shared_in_one_step"]
