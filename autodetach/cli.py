@@ -116,26 +116,16 @@ _Data = Annotated[
 ]
 _Device = Annotated[
     str | None,
-    typer.Option(
-        metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=lambda: ["auto", "cpu", "cuda"]
-    ),
+    typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=lambda: ["auto", "cpu", "cuda"]),
 ]
-_Leaks = Annotated[
-    bool | None, typer.Option("--leaks/--no-leaks", help="Also look for a graph that grows silently.")
-]
+_Leaks = Annotated[bool | None, typer.Option("--leaks/--no-leaks", help="Also look for a graph that grows silently.")]
 _Format = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help=", ".join(FORMATS) + ".", autocompletion=lambda: list(FORMATS)),
 ]
-_File = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the output there instead of to stdout.")
-]
-_Verbose = Annotated[
-    int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv for our own tracebacks.")
-]
-_Quiet = Annotated[
-    bool | None, typer.Option("-q", "--quiet/--no-quiet", help="No progress and no story on stderr.")
-]
+_File = Annotated[str | None, typer.Option(metavar="FILE", help="Write the output there instead of to stdout.")]
+_Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv for our own tracebacks.")]
+_Quiet = Annotated[bool | None, typer.Option("-q", "--quiet/--no-quiet", help="No progress and no story on stderr.")]
 _Unsafe = Annotated[
     bool | None,
     typer.Option("--unsafe/--no-unsafe", help="Also take a patch that no reference run could decide on."),
@@ -154,9 +144,7 @@ Examples:
 def fix(
     program: _Program = None,
     module: _Module = None,
-    apply: Annotated[
-        bool | None, typer.Option("--apply/--no-apply", help="Write the patch into the files.")
-    ] = None,
+    apply: Annotated[bool | None, typer.Option("--apply/--no-apply", help="Write the patch into the files.")] = None,
     check: Annotated[
         bool | None, typer.Option("--check/--no-check", help="Exit 1 as soon as there is anything to repair.")
     ] = None,
@@ -228,9 +216,7 @@ def explain(
 
 @app.command(epilog="Example: git diff | autodetach verify train.py --patch -")
 def verify(
-    patch: Annotated[
-        str, typer.Option(metavar="FILE", help="The unified diff to judge; - reads it from stdin.")
-    ],
+    patch: Annotated[str, typer.Option(metavar="FILE", help="The unified diff to judge; - reads it from stdin.")],
     program: _Program = None,
     module: _Module = None,
     steps: _Steps = None,

@@ -53,9 +53,7 @@ class Experiment:
 class Laboratory:
     """Starts runs of one program in one session."""
 
-    def __init__(
-        self, session: Session, project: Project, settings: Settings, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, session: Session, project: Project, settings: Settings, tell: Callable[[str], None]) -> None:
         self._session, self._project, self._settings, self._tell = session, project, settings, tell
 
     def observe(

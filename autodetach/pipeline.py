@@ -1,28 +1,31 @@
 """The story on one page: run, diagnose, propose, verify, report.
 
-    run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
+run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from autodetach.diagnosis.inquiry import Inquiry, inquire
+from autodetach.diagnosis.inquiry import inquire
+from autodetach.diagnosis.plan import Inquiry
 from autodetach.diagnosis.recording import Recording
 from autodetach.laboratory import Laboratory, Observation
-from autodetach.model import Diagnosis, Level, Outcome, Rejected, Status, Trial
+from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
 from autodetach.runner.interpreter import find_interpreter
 from autodetach.runner.project import Project
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
+from autodetach.source.diff import patched_names, read_patch, size_of
 from autodetach.verification.judge import Judge
 
 MOST_TRIALS = 24
+NO_REFERENCE = "no run tells how this program is meant to train, so no patch can be proven"
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,42 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
             return early
         return _report(work, _diagnose(work, observed), ())
     raise AssertionError("a session that opens gives one outcome")
+
+
+def verify(settings: Settings, patch_text: str, progress: Progress) -> Outcome:
+    """Hold anybody's patch to the criteria that our own have to pass. Raises AutodetachError."""
+    for work in _opened(settings, progress):
+        files = {
+            name: (work.project.root / name).read_bytes()
+            for name in patched_names(patch_text)
+            if (work.project.root / name).is_file()
+        }
+        patched = read_patch(patch_text, files)
+        observed, early = _run(work)
+        if early is not None:
+            return early
+        inquiry = _diagnose(work, observed)
+        trial = _judged(work, inquiry, patch_text, patched)
+        outcome = _report(work, inquiry, (trial,))
+        return replace(outcome, originals={**outcome.originals, **files}, patched=patched)
+    raise AssertionError("a session that opens gives one outcome")
+
+
+def _judged(work: _Work, inquiry: Inquiry, patch_text: str, patched: Mapping[str, bytes]) -> Trial:
+    """The best that the patch can reach by any of the inquiry's standards."""
+    judge = Judge(work.laboratory, work.book)
+    candidate = Candidate("given", "the patch given with --patch", (), *size_of(patch_text))
+    work.progress.stage("judging the patch")
+    trial = Trial(candidate, patch_text, (Rejected("reference", NO_REFERENCE),), None, 0.0)
+    for standard in (s for plan in inquiry.plans for s in plan.standard.tiers()):
+        begun = time.monotonic()
+        verdicts = judge.judge(patch_text, patched, standard, same_values=False)
+        level = None if any(isinstance(v, Rejected) for v in verdicts) else standard.level
+        trial = Trial(candidate, patch_text, tuple(verdicts), level, time.monotonic() - begun)
+        if level is not None:
+            break
+    work.progress.trial(trial)
+    return trial
 
 
 def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
@@ -154,6 +193,3 @@ def _facts(work: _Work) -> dict[str, object]:
         "torch": work.session.info.torch,
         "seconds": time.monotonic() - work.begun,
     }
-
-
-__all__ = ["Diagnosis", "Rejected", "explain", "fix"]

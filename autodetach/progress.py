@@ -124,11 +124,7 @@ class TerminalLine:
 def said_of(trial: Trial) -> str:
     """A trial in one line."""
     summary = neutral(trial.candidate.summary)
-    return (
-        f"rejected: {summary}: {neutral(trial.reason)}"
-        if trial.level is None
-        else f"{trial.level}: {summary}"
-    )
+    return f"rejected: {summary}: {neutral(trial.reason)}" if trial.level is None else f"{trial.level}: {summary}"
 
 
 def choose(stream: TextIO, environ: Mapping[str, str], quiet: bool, verbose: int) -> Progress:

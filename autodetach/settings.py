@@ -104,9 +104,7 @@ def _all(one: Callable[[object, Path], Any]) -> Callable[[object, Path], Any]:
 
 _FLAG = Kind("true or false", _flag, _flag_from_text)
 _PATH = Kind("a path", _path)
-_STRINGS = Kind(
-    "a list of strings", _all(lambda value, base: value if isinstance(value, str) else None), shlex.split
-)
+_STRINGS = Kind("a list of strings", _all(lambda value, base: value if isinstance(value, str) else None), shlex.split)
 _NAMES = Kind("a list of names", _all(_name), shlex.split)
 _PATHS = Kind("a list of paths", _all(_path), lambda text: [part for part in text.split(os.pathsep) if part])
 
@@ -120,9 +118,7 @@ class Settings:
     """All that one run of a command may be told. Paths are absolute once ``load`` has made them."""
 
     script: Path | None = field(default=None, metadata=_read_by(_PATH, program_only=True))
-    module: str | None = field(
-        default=None, metadata=_read_by(Kind("the name of a module", _name), program_only=True)
-    )
+    module: str | None = field(default=None, metadata=_read_by(Kind("the name of a module", _name), program_only=True))
     args: tuple[str, ...] = field(default=(), metadata=_read_by(_STRINGS, program_only=True))
     cwd: Path = field(default_factory=Path.cwd)
     """The folder the program is started in; paths in diffs are relative to it."""
@@ -159,11 +155,7 @@ class Settings:
             return f"-m {self.module}"
         if self.script is None:
             return "the program"
-        return (
-            os.path.relpath(self.script, self.cwd)
-            if self.script.is_relative_to(self.cwd)
-            else str(self.script)
-        )
+        return os.path.relpath(self.script, self.cwd) if self.script.is_relative_to(self.cwd) else str(self.script)
 
 
 _KINDS: dict[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings) if "kind" in f.metadata}
@@ -228,16 +220,10 @@ def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Any]:
     known = {PREFIX + name.upper(): name for name in _KINDS if name not in _PROGRAM_ONLY}
     for variable in environ:
         # Other AUTODETACH_ variables may be somebody's own; only what looks like a misspelling is refused.
-        if (
-            variable.startswith(PREFIX)
-            and variable not in known
-            and (near := _nearest(variable, list(known)))
-        ):
+        if variable.startswith(PREFIX) and variable not in known and (near := _nearest(variable, list(known))):
             raise UsageError(f"{variable} is no setting; did you mean {near}?")
     return {
-        name: _read(name, environ[variable], cwd, variable)
-        for variable, name in known.items()
-        if environ.get(variable)
+        name: _read(name, environ[variable], cwd, variable) for variable, name in known.items() if environ.get(variable)
     }
 
 
@@ -250,13 +236,9 @@ def _from_project(cwd: Path) -> tuple[dict[str, Any], list[dict[str, Any]], Path
             continue
         programs = table.pop("programs", [])
         if not isinstance(programs, list) or not all(isinstance(one, dict) for one in programs):
-            raise UsageError(
-                f"{file}: tool.autodetach.programs must be a list of tables, [[tool.autodetach.programs]]"
-            )
+            raise UsageError(f"{file}: tool.autodetach.programs must be a list of tables, [[tool.autodetach.programs]]")
         shared = [name for name in _KINDS if name not in _PROGRAM_ONLY]
-        own = [
-            dict(_from_table(one, list(_KINDS), folder, file, "tool.autodetach.programs")) for one in programs
-        ]
+        own = [dict(_from_table(one, list(_KINDS), folder, file, "tool.autodetach.programs")) for one in programs]
         return dict(_from_table(table, shared, folder, file, "tool.autodetach", "programs")), own, folder
     return {}, [], None
 
@@ -279,9 +261,7 @@ def _from_table(
         name = key.replace("-", "_")
         if name not in allowed:
             if name in _PROGRAM_ONLY:
-                raise UsageError(
-                    f"{file}: {key} belongs into [[tool.autodetach.programs]], not into [{where}]"
-                )
+                raise UsageError(f"{file}: {key} belongs into [[tool.autodetach.programs]], not into [{where}]")
             near = _nearest(key, [_dashed(one) for one in allowed] + list(extra))
             raise UsageError(
                 f"{file}: unknown key {key!r} in [{where}]" + (f"; did you mean {near!r}?" if near else "")

@@ -5,7 +5,8 @@ hands its value through. A *place* is an expression and a path into its value (e
 watched tensor (one that the reference run cuts somewhere), or one computed from a cut operand, passes, the place is
 noted with it:
 
-``place``   {id, point: [file, line, column, end line, end column], path, structure, watched: [[site, distance, output]]}
+``place``   {id, point: [file, line, column, end line, end column], path, structure,
+            watched: [[site, distance, output], ...]}
 ``others``  {point, path, count}: how often tensors passed whose graph must live; an edit would cut them too.
 
 ``structure`` is the value's shape as nested JSON: "tensor", "other", ["tuple", [...]], ["list", [...]],
@@ -30,7 +31,25 @@ PASSES_ON = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.
              ast.GeneratorExp, ast.Starred, ast.keyword)  # fmt: skip
 BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Return, ast.Yield, ast.YieldFrom, ast.Lambda,
            ast.For, ast.AsyncFor, ast.comprehension, ast.arguments)  # fmt: skip
-LOOKING = frozenset("print float int len str repr isinstance type id bool format round hasattr abs range".split())  # noqa: SIM905,E501
+LOOKING = frozenset(
+    [
+        "print",
+        "float",
+        "int",
+        "len",
+        "str",
+        "repr",
+        "isinstance",
+        "type",
+        "id",
+        "bool",
+        "format",
+        "round",
+        "hasattr",
+        "abs",
+        "range",
+    ]
+)
 
 
 def use_of(node, parents):
@@ -252,5 +271,9 @@ def structure(value, depth=4):
         return ["dict", {k: structure(v, depth - 1) for k, v in value.items()}]
     inner = [structure(v, depth - 1) for v in list(value)[:64]]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ["namedtuple", type(value).__name__, [[f, s] for f, s in zip(value._fields, inner, strict=False)]]
+        return [
+            "namedtuple",
+            type(value).__name__,
+            [[f, s] for f, s in zip(value._fields, inner, strict=False)],
+        ]
     return ["tuple" if isinstance(value, tuple) else "list", inner]

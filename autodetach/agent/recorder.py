@@ -167,11 +167,11 @@ class Recorder:
     def retained(self, call, wanted):
         """Whether this backward keeps its graph: what the program asks for, or what a reference run tries."""
         sites = self.interventions.get("retain")
-        return wanted or bool(sites) and (sites == "*" or self.sites.here() in sites)
+        return wanted or (bool(sites) and (sites == "*" or self.sites.here() in sites))
 
     def created(self, call, wanted):
         sites = self.interventions.get("create")
-        return wanted or bool(sites) and (sites == "*" or self.sites.here() in sites)
+        return wanted or (bool(sites) and (sites == "*" or self.sites.here() in sites))
 
     # -- backward -----------------------------------------------------------------------------------------------
 
@@ -229,7 +229,14 @@ class Recorder:
             if not self.optimizers and call == "backward":
                 fields["leaves"] = self._trained_by_hand(roots)
         self.wire.send(
-            "backward", n=number, call=call, site=site, steps=self.steps, retain=retain, create=create, **fields
+            "backward",
+            n=number,
+            call=call,
+            site=site,
+            steps=self.steps,
+            retain=retain,
+            create=create,
+            **fields,
         )
 
     def _trained_by_hand(self, roots):
@@ -239,9 +246,17 @@ class Recorder:
             if root.grad_fn is not None:
                 for leaf in graph.leaves(root.grad_fn):
                     known = self._leaf_sites.get(leaf._cdata)
-                    name = known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
+                    name = (
+                        known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
+                    )
                     per_site[name] = per_site.get(name, 0) + 1
-                    rows.append([f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf), trajectory.fingerprint(leaf)])
+                    rows.append(
+                        [
+                            f"{name}.{per_site[name]}",
+                            trajectory.gradient_norm(leaf),
+                            trajectory.fingerprint(leaf),
+                        ]
+                    )
         return rows
 
     # -- optimizers ---------------------------------------------------------------------------------------------

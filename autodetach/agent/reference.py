@@ -10,10 +10,11 @@ from the operand's making to there has passed: at a backward these are the place
 
 ``pair`` events carry: id, birth, site, call, operand, state ("freed", "outdated" or "live" for a reading that only a
 replay cuts), in_place, known (asked for by the parent), made and read ([steps, backwards] then), since (the events
-between the tensor's making and this reading), leaves, history (pairs inside the tensor's own past).
-``fed`` lists the pairs whose tensor went on into an operation with a parameter: what feeds a model, not a loss alone.
-``reached`` events list the pairs that lie in the past of a backward's root, each with its places; ``live`` readings of watched tensors that were
-not cut come as ``flow`` events; ``root`` events tell of a backward that was called on a stale tensor.
+between the tensor's making and this reading), leaves, history (pairs inside the tensor's own past), past (the sites
+that made its graph). ``reached`` events list the pairs that lie in the past of a backward's root, each with its places;
+``flow`` events are live readings of watched tensors that were not cut; ``root`` events tell of a backward that was
+called on a stale tensor; ``fed`` lists the pairs whose tensor went on into an operation with a parameter: what feeds a
+model, not a loss alone.
 """
 
 import weakref
@@ -207,7 +208,9 @@ class Reference(Observer):
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
-            self._now.append((tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor)))
+            self._now.append(
+                (tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor))
+            )
             if in_place and path == (0,):
                 return self._cut_target(tensor)
             return tensor.detach()
@@ -384,9 +387,7 @@ class Reference(Observer):
         key = (birth[0], site, name, path)
         if key not in self._flows:
             self._flows.add(key)
-            self.wire.send(
-                "flow", birth=birth, site=site, call=name, operand=path, read=[self.steps, self.backwards]
-            )
+            self.wire.send("flow", birth=birth, site=site, call=name, operand=path, read=[self.steps, self.backwards])
 
     # -- backward and steps -------------------------------------------------------------------------------------
 

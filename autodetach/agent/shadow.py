@@ -25,8 +25,18 @@ CREATING = frozenset(["zeros_like", "ones_like", "rand_like", "randn_like", "emp
 
 
 class Node:
-    __slots__ = ("age", "call", "grad", "inference", "parents", "reason", "rooted", "site", "switch",
-                 "__weakref__")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "age",
+        "call",
+        "grad",
+        "inference",
+        "parents",
+        "reason",
+        "rooted",
+        "site",
+        "switch",
+    )  # fmt: skip
 
     def __init__(self, age, site, call, reason, parents, switch, rooted):
         self.age, self.site, self.call, self.reason, self.parents = age, site, call, reason, parents

@@ -101,7 +101,7 @@ class Findings:
         return tuple(points)
 
     def cut_at(self, point: Point, paths: Iterable[tuple[int | str, ...]] | None = None) -> frozenset[Reading]:
-        """The readings that an edit at the point (at ``paths`` of its value) would cut: every way of theirs passes it."""
+        """The readings that an edit at the point (at ``paths`` of its value) would cut: all their ways pass it."""
         chosen = set(point.places if paths is None else paths)
         numbers = {number for path, number in point.places.items() if path in chosen}
         dominators = self.reference.dominators

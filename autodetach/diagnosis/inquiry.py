@@ -8,8 +8,8 @@ from dataclasses import replace
 from autodetach.diagnosis import shared, truncation
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
-from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.plan import Inquiry, Plan
+from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Laboratory
 from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind
@@ -20,7 +20,6 @@ from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import Spread, spread
 from autodetach.verification.judge import Standard
-
 
 LEARNED_OR_FIXED = (
     "if the tensor is meant to be learned: make the tensor that is used the leaf (compute its start value first, then "

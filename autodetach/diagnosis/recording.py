@@ -257,7 +257,14 @@ def _root(row: Json) -> Root:
         made=_two(row["made"]),
         since=_since(row.get("since")),
         dead=tuple(
-            Dead(d["state"], d["node"], d.get("site"), _two(d["made"]), _since(d.get("since")), tuple(d.get("names") or ()))
+            Dead(
+                d["state"],
+                d["node"],
+                d.get("site"),
+                _two(d["made"]),
+                _since(d.get("since")),
+                tuple(d.get("names") or ()),
+            )
             for d in row.get("dead") or ()
         ),
         states=dict(row.get("states") or {}),
@@ -395,8 +402,14 @@ class _Reader:
         fields = dict(self.fields)
         steps = lists.get("steps", ())
         fields.setdefault("progress", len(steps) or len(lists.get("backwards", ())))
+        values: dict[str, Any] = {**lists, **fields}
         return Recording(
-            sites=sites, reached=self.reached, others=self.others, places=self.places, has_optimizer=bool(steps), **lists, **fields
+            sites=sites,
+            reached=self.reached,
+            others=self.others,
+            places=self.places,
+            has_optimizer=bool(steps),
+            **values,
         )
 
 

@@ -31,9 +31,7 @@ STEP_BETWEEN = (
 )
 
 
-def investigate(
-    laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread
-) -> Inquiry:
+def investigate(laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread) -> Inquiry:
     """The failing backward was called on a root whose graph is dead already."""
     failure = findings.failure
     root = next(iter(findings.reference.failure_roots), None)
@@ -57,7 +55,10 @@ def _changed_in_place(
     outdated = tuple(d for d in root.dead if d.state == "outdated" and d.site is not None)
     findings = replace(findings, cause=Cause.IN_PLACE_CHANGE)
     evidence = tuple(
-        Evidence(f"{d.node.removesuffix('Backward0')} saved a value here ({', '.join(d.names)}) that is overwritten later", s)
+        Evidence(
+            f"{d.node.removesuffix('Backward0')} saved a value here ({', '.join(d.names)}) that is overwritten later",
+            s,
+        )
         for d in outdated[:3]
         for s in [_span(findings, d.site)]
     )
@@ -69,13 +70,13 @@ def _changed_in_place(
         return Inquiry(diagnosis)
     standard = Standard(findings.observed, reference, reference.progress, measured)
     return Inquiry(
-        diagnosis, (Plan(tuple(CloneOperand().propose(findings, outdated)), standard),), reference.progress - findings.failure.steps
+        diagnosis,
+        (Plan(tuple(CloneOperand().propose(findings, outdated)), standard),),
+        reference.progress - findings.failure.steps,
     )
 
 
-def _same_root(
-    laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread
-) -> Inquiry:
+def _same_root(laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread) -> Inquiry:
     """Backward was called on a tensor that was backpropagated before."""
     findings = replace(findings, cause=Cause.STALE_ROOT)
     failure = findings.failure
@@ -101,9 +102,11 @@ def shared_in_one_step(
     findings = replace(findings, cause=Cause.SHARED_GRAPH)
     if earlier is None:
         return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
-    kept = laboratory.reference(
-        horizon=horizon, cut_stale=False, interventions={"retain": [earlier.site]}
-    ).wait().recording
+    kept = (
+        laboratory.reference(horizon=horizon, cut_stale=False, interventions={"retain": [earlier.site]})
+        .wait()
+        .recording
+    )
     if kept.failure is not None:
         cause = Cause.IN_PLACE_CHANGE if kept.failure.kind is FailureKind.IN_PLACE else Cause.UNKNOWN
         return Inquiry(tell(replace(findings, cause=cause), STEP_BETWEEN))
@@ -113,7 +116,11 @@ def shared_in_one_step(
     if earlier.call == "grad":
         lost = Lost(failure, findings.observed, findings.book)
         candidates = [*create_graph_at(lost, [earlier.site]), *KeepGraph().propose(findings, chain)]
-        return Inquiry(tell(replace(findings, cause=Cause.FIRST_ORDER_GRAD)), (Plan(tuple(candidates), standard),), progress)
+        return Inquiry(
+            tell(replace(findings, cause=Cause.FIRST_ORDER_GRAD)),
+            (Plan(tuple(candidates), standard),),
+            progress,
+        )
     candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
     candidates.sort(key=lambda c: (c.changed_lines, c.preference))
     return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), progress)
@@ -151,9 +158,16 @@ def discarded_gradient(
         return None
     births = {p.birth for p in findings.cuts}
     flows = [f for f in findings.reference.flows if f.birth in births]
-    dual = laboratory.reference(
-        horizon=horizon, cut_stale=False, probes=True, interventions={"dual": [[f.birth[0], f.site, f.call, f.operand] for f in flows]}
-    ).wait().recording
+    dual = (
+        laboratory.reference(
+            horizon=horizon,
+            cut_stale=False,
+            probes=True,
+            interventions={"dual": [[f.birth[0], f.site, f.call, f.operand] for f in flows]},
+        )
+        .wait()
+        .recording
+    )
     reached = dual.relevant
     cuts = tuple(p for p in dual.pairs if p.id in reached and p.birth is not None)
     if dual.failure is not None or not cuts:

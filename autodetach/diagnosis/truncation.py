@@ -102,7 +102,9 @@ def ambiguous(findings: Findings) -> bool:
 
     if not findings.leaves or not all(is_spurious(leaf) for leaf in findings.leaves):
         return False
-    return any(p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts)
+    return any(
+        p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts
+    )
 
 
 def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:
@@ -119,7 +121,9 @@ def cause_of(findings: Findings) -> Cause:
     if findings.leaves and all(is_spurious(leaf) for leaf in findings.leaves):
         return Cause.SPURIOUS_LEAF
     roots = {r.birth for r in findings.observed.failure_roots if r.birth}
-    if any(p.scalar for p in pairs) and any(p.birth and (p.birth[0], p.birth[2]) in {(r[0], r[2]) for r in roots} for p in pairs):
+    if any(p.scalar for p in pairs) and any(
+        p.birth and (p.birth[0], p.birth[2]) in {(r[0], r[2]) for r in roots} for p in pairs
+    ):
         return Cause.ACCUMULATED_LOSS
     if made_once(findings, pairs):
         return Cause.DATA_WITH_GRAPH

@@ -36,6 +36,4 @@ def choose(wanted: str = "auto") -> Mechanism:
             reasons.append(f"{mechanism.name}: {reason}")
     if wanted == "auto":
         return Unconfined()
-    raise RefusedError(
-        "no isolation to be had: " + ("; ".join(reasons) or f"{wanted} is not known on this system")
-    )
+    raise RefusedError("no isolation to be had: " + ("; ".join(reasons) or f"{wanted} is not known on this system"))

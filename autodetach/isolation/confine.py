@@ -43,16 +43,7 @@ def abi() -> int:
 
 def handled(version: int) -> int:
     """The rights on files that are denied unless granted; executing and listing stay free."""
-    rights = (
-        _WRITE_FILE
-        | _READ_FILE
-        | _REMOVE_DIR
-        | _REMOVE_FILE
-        | _MAKE_CHAR
-        | _MAKE_DIR
-        | _MAKE_REG
-        | _MAKE_SOCK
-    )
+    rights = _WRITE_FILE | _READ_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_CHAR | _MAKE_DIR | _MAKE_REG | _MAKE_SOCK
     rights |= _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYM | _REFER | _TRUNCATE
     return rights | (_IOCTL_DEV if version >= 5 else 0)
 
@@ -110,9 +101,7 @@ class Ruleset:
         if version >= 6:
             words.append(_SCOPES)
         attributes = struct.pack(f"{len(words)}Q", *words)
-        self._fd = _libc.syscall(
-            _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
-        )
+        self._fd = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "no Landlock ruleset to be had")
 

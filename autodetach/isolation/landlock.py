@@ -109,7 +109,5 @@ def _probe() -> tuple[str | None, bool]:
             return str(error), False
     said = done.stdout.split()
     if said[:1] != ["closed"]:
-        return (done.stderr.strip().splitlines() or ["a confined process could still write outside"])[
-            -1
-        ], False
+        return (done.stderr.strip().splitlines() or ["a confined process could still write outside"])[-1], False
     return None, said[1:] != [os.readlink("/proc/self/ns/net")]

@@ -73,7 +73,9 @@ def _expressions(call: Expression, names: frozenset[str]) -> Iterable[Expression
         operands += [a.value for a in node.args if not a.star]
     elif isinstance(node, cst.Subscript):
         operands = [node.value]
-    found = [Expression(call.tree, o) for o in operands if isinstance(o, cst.Subscript | cst.Name | cst.Attribute | cst.Call)]
+    found = [
+        Expression(call.tree, o) for o in operands if isinstance(o, cst.Subscript | cst.Name | cst.Attribute | cst.Call)
+    ]
     if not names & FIRST:
         found.reverse()
     yield from found
@@ -83,7 +85,9 @@ def _expressions(call: Expression, names: frozenset[str]) -> Iterable[Expression
 
 def _cloned(expression: Expression):  # type: ignore[no-untyped-def]
     code = expression.code
-    return replace_expression(expression, f"({code}).clone()" if expression.parenthesise_for_attribute else f"{code}.clone()")
+    return replace_expression(
+        expression, f"({code}).clone()" if expression.parenthesise_for_attribute else f"{code}.clone()"
+    )
 
 
 def _short(code: str) -> str:

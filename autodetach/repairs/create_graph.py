@@ -21,7 +21,11 @@ class CreateGraph:
             "g, = torch.autograd.grad(out.sum(), x)\n",
             "g, = torch.autograd.grad(out.sum(), x, create_graph=True)\n",
         ),
-        Example("leave alone: the gradient is only looked at", "g, = torch.autograd.grad(out.sum(), x)\nprint(g)\n", None),
+        Example(
+            "leave alone: the gradient is only looked at",
+            "g, = torch.autograd.grad(out.sum(), x)\nprint(g)\n",
+            None,
+        ),
     )
 
     def propose(self, lost: Lost) -> Iterable[Candidate]:

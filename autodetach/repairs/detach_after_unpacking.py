@@ -64,9 +64,7 @@ class DetachAfterUnpacking:
         )
 
 
-def _bound(
-    targets: object, structure: object, path: Path, point: Point
-) -> Iterable[tuple[str, object, list[Path]]]:
+def _bound(targets: object, structure: object, path: Path, point: Point) -> Iterable[tuple[str, object, list[Path]]]:
     """Which target gets which part of the value: (target, structure, paths), where something has to be cut."""
     if isinstance(targets, str):
         paths = [p for p in point.places if p[: len(path)] == path]

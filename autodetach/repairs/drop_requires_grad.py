@@ -25,7 +25,11 @@ class DropRequiresGrad:
     examples: ClassVar[tuple[Example, ...]] = (
         Example("a factory", "w = torch.randn(3, requires_grad=True)\n", "w = torch.randn(3)\n"),
         Example("a method", "y = load().requires_grad_()\n", "y = load()\n"),
-        Example("leave alone: an optimizer holds it", "w = torch.zeros(3, requires_grad=True)\nSGD([w], 0.1)\n", None),
+        Example(
+            "leave alone: an optimizer holds it",
+            "w = torch.zeros(3, requires_grad=True)\nSGD([w], 0.1)\n",
+            None,
+        ),
     )
 
     def cuts(self, findings: Findings) -> Iterable[Cut]:

@@ -118,7 +118,11 @@ class MoveIntoLoop:
             return None
         lines = ", ".join(str(s.span.line) for s in statements)
         return candidate(
-            findings.book, self.name, f"make line {lines} anew in every call of {_name(target)}", edits, preference=1
+            findings.book,
+            self.name,
+            f"make line {lines} anew in every call of {_name(target)}",
+            edits,
+            preference=1,
         )
 
 

@@ -34,7 +34,13 @@ class OneBackward:
         one, two = first.statement, second.statement
         same = (one.function.node if one.function else None) is (two.function.node if two.function else None)
         roots = [_root(first), _root(second)]
-        if not same or one.node is two.node or None in roots or _arguments(first) or one.suite_node is not two.suite_node:
+        if (
+            not same
+            or one.node is two.node
+            or None in roots
+            or _arguments(first)
+            or one.suite_node is not two.suite_node
+        ):
             return
         a, b = roots
         assert a is not None and b is not None

@@ -6,6 +6,7 @@ be cut: no edit of that line can tell them apart, a line before the inner loop (
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -103,7 +104,7 @@ def _places(findings: Findings, frame: Frame, path: str, code: str) -> Iterator[
     if statement is None:
         return
     loops = statement.loops
-    for inner, _ in zip(loops, loops[1:], strict=False):
+    for inner, _ in itertools.pairwise(loops):
         yield from _edit(3, insert_before(inner, line), f"before the loop in line {inner.span.line}")
     if loops:
         yield from _edit(4, insert_before(statement, line), f"before line {statement.span.line}")

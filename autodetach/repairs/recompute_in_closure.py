@@ -44,7 +44,10 @@ class RecomputeInClosure:
             return
         lines = ", ".join(str(s.span.line) for s in statements)
         patch = candidate(
-            findings.book, self.name, f"repeat line {lines} in the closure of line {closure.span.line}", (edit,)
+            findings.book,
+            self.name,
+            f"repeat line {lines} in the closure of line {closure.span.line}",
+            (edit,),
         )
         if patch is not None:
             yield patch
@@ -58,6 +61,11 @@ class RecomputeInClosure:
         for site in sites:
             for _, statement in findings.statements(site):
                 same = (statement.function.node if statement.function else None) is (around.node if around else None)
-                if same and statement.tree is closure.tree and statement.kind == "Assign" and statement.start < closure.start:
+                if (
+                    same
+                    and statement.tree is closure.tree
+                    and statement.kind == "Assign"
+                    and statement.start < closure.start
+                ):
                     found[statement.node] = statement
         return sorted(found.values(), key=lambda s: s.start)

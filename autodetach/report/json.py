@@ -57,8 +57,7 @@ def _diagnosis(diagnosis: Diagnosis, sources: Sources) -> Json:
             ],
         },
         "evidence": [
-            {"text": one.text, "span": _span(one.span, sources) if one.span else None}
-            for one in diagnosis.evidence
+            {"text": one.text, "span": _span(one.span, sources) if one.span else None} for one in diagnosis.evidence
         ],
         "ways_out": list(diagnosis.ways_out),
     }
@@ -86,11 +85,7 @@ def _trial(trial: Trial, sources: Sources) -> Json:
 
 def _edits(candidate: Candidate, sources: Sources) -> list[Json]:
     placed = [(edit, sources.region_of_edit(edit)) for edit in candidate.edits]
-    return [
-        {"span": _region(edit.file, region), "text": edit.text}
-        for edit, region in placed
-        if region is not None
-    ]
+    return [{"span": _region(edit.file, region), "text": edit.text} for edit, region in placed if region is not None]
 
 
 def _verdict(verdict: Passed | Rejected) -> Json:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-_TURNING = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff"
-)
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff")
 
 
 def neutral(text: str, keep: str = "\t") -> str:

@@ -62,9 +62,7 @@ def _diagnostics(outcome: Outcome) -> list[Json]:
 
 def _related(diagnosis: Diagnosis) -> list[Json]:
     return [
-        related_location(neutral(one.text), one.span.file, _range(one.span))
-        for one in diagnosis.evidence
-        if one.span
+        related_location(neutral(one.text), one.span.file, _range(one.span)) for one in diagnosis.evidence if one.span
     ]
 
 

@@ -62,9 +62,7 @@ def advise(result: bytes, pull_request: bytes) -> Advice:
         found = _blocks(fault)
         if found and fault.level is Level.SAFE and all(_is_shown(block, shown) for block in found):
             message = f"{fault.title} Remedy: {_code(fault.summary)}."
-            diagnostics |= {
-                as_json(one, indent=None): None for one in suggestions(found, message, fault.cause, [])
-            }
+            diagnostics |= {as_json(one, indent=None): None for one in suggestions(found, message, fault.cause, [])}
         else:
             sections[_section(fault, bool(found))] = None
     return Advice("".join(diagnostics), "\n".join(["## autodetach\n", *sections]) if sections else "")

@@ -74,9 +74,7 @@ class TextReport:
         if outcome.status is Status.CLEAN:
             yield self._paint(NOTHING_TO_REPAIR, _GREEN)
         elif outcome.status is Status.FAILED_OTHERWISE:
-            yield self._paint(
-                "the program failed, but not with an error that autodetach repairs", _RED, _BOLD
-            )
+            yield self._paint("the program failed, but not with an error that autodetach repairs", _RED, _BOLD)
         elif outcome.status is Status.NOT_REACHED:
             yield self._paint("the program did not come to a failure within the limits", _YELLOW, _BOLD)
         for line in outcome.detail.rstrip("\n").split("\n") if outcome.detail.strip() else ():
@@ -86,10 +84,7 @@ class TextReport:
         if outcome.chosen is None:
             return
         level = outcome.chosen.level or Level.UNSAFE
-        yield (
-            self._paint(f"remedy: {neutral(outcome.chosen.candidate.summary)}", _BOLD)
-            + f"  {self._level(level)}"
-        )
+        yield (self._paint(f"remedy: {neutral(outcome.chosen.candidate.summary)}", _BOLD) + f"  {self._level(level)}")
         yield from self._verdicts(outcome.chosen)
         yield f"  {proof(outcome)}"
 

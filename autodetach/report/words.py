@@ -51,16 +51,12 @@ CAUSES: dict[Cause, str] = {
         "A gradient was taken without create_graph=True and then used in a loss. Its own graph was not "
         "kept, so there is nothing to differentiate a second time."
     ),
-    Cause.IN_PLACE_CHANGE: (
-        "A value that backward needs was overwritten between the forward pass and backward."
-    ),
+    Cause.IN_PLACE_CHANGE: ("A value that backward needs was overwritten between the forward pass and backward."),
     Cause.STALE_ROOT: (
-        "backward was called on a loss that was already backpropagated, or that was kept from an "
-        "earlier step."
+        "backward was called on a loss that was already backpropagated, or that was kept from an earlier step."
     ),
     Cause.CHECKPOINT: (
-        "Activation checkpointing ran the forward pass again during backward, and what it found then "
-        "did not fit."
+        "Activation checkpointing ran the forward pass again during backward, and what it found then did not fit."
     ),
     Cause.NOT_DIFFERENTIABLE: (
         "The way from the parameters to the loss passes through an operation that has no gradient."

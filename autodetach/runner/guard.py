@@ -24,9 +24,7 @@ PR_SET_CHILD_SUBREAPER = 36
 def parents() -> dict[int, int]:
     """The parent of every process that can be seen."""
     if not os.path.isdir("/proc/self"):
-        listing = subprocess.run(
-            ["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False
-        ).stdout
+        listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
         return {int(pid): int(parent) for pid, parent in (line.split() for line in listing.splitlines())}
     found = {}
     for name in os.listdir("/proc"):

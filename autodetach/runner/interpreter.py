@@ -16,9 +16,7 @@ OLDEST = (3, 11)
 _ASK = "import sys; print('autodetach', *sys.version_info[:2])"
 
 
-def find_interpreter(
-    explicit: Path | str | None, project: Project, env: Mapping[str, str] = os.environ
-) -> Path:
+def find_interpreter(explicit: Path | str | None, project: Project, env: Mapping[str, str] = os.environ) -> Path:
     """The interpreter: ``--python``, the active environment, ``.venv``/``venv`` beside the project, our own.
 
     The path is not resolved: a virtual environment's ``python`` is a link whose own place matters.

@@ -89,9 +89,7 @@ def list_project(project: Project) -> Listing:
     return listing
 
 
-def _add_folder(
-    project: Project, entry: os.DirEntry[str], path: str, queue: deque[str], listing: Listing
-) -> None:
+def _add_folder(project: Project, entry: os.DirEntry[str], path: str, queue: deque[str], listing: Listing) -> None:
     if not project.shallow:
         queue.append(path)
     elif entry.name.startswith((".", "autodetach-")):
@@ -105,9 +103,7 @@ def _add_folder(
 def _holds_source(folder: str) -> bool:
     try:
         with os.scandir(folder) as entries:
-            return any(
-                entry.name.endswith(".py") for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)
-            )
+            return any(entry.name.endswith(".py") for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False))
     except OSError:
         return False
 

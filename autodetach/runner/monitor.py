@@ -130,14 +130,10 @@ class Monitor:
         limits = self._limits
         if limits.processes is not None and used.processes > limits.processes:
             self._end(run, "limit", "processes")
-        elif (
-            limits.cpu is not None and used.cpu - self._cpu_before.setdefault(run.name, used.cpu) > limits.cpu
-        ):
+        elif limits.cpu is not None and used.cpu - self._cpu_before.setdefault(run.name, used.cpu) > limits.cpu:
             self._end(run, "limit", "cpu")
         elif (
-            limits.memory is not None
-            and used.resident > limits.memory
-            and proctree.proportional(pids) > limits.memory
+            limits.memory is not None and used.resident > limits.memory and proctree.proportional(pids) > limits.memory
         ):
             self._end(run, "limit", "memory")
 

@@ -92,9 +92,7 @@ class Project:
 
 def is_environment(folder: Path | str) -> bool:
     """Whether a folder is a virtual environment or a conda prefix."""
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg")) or os.path.isdir(
-        os.path.join(folder, "conda-meta")
-    )
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg")) or os.path.isdir(os.path.join(folder, "conda-meta"))
 
 
 def _check_script(path: Path, shown: Path) -> None:

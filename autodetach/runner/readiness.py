@@ -44,9 +44,7 @@ def refusal(interpreter: Path, answer: Mapping[str, Any]) -> AutodetachError:
     if answer.get("error") != "no-torch":
         return InterpreterError(f"{interpreter} cannot run the program: {detail}; name another with --python")
     if "No module named 'torch'" in detail:
-        return InterpreterError(
-            f"{interpreter} has no torch; name the interpreter that runs the program with --python"
-        )
+        return InterpreterError(f"{interpreter} has no torch; name the interpreter that runs the program with --python")
     return InterpreterError(f"{interpreter} cannot import torch: {detail}")
 
 

@@ -179,9 +179,7 @@ class Session:
             if self._restarts > 1 + _MOST_RESTARTS:
                 raise RunError("the runner was ended by the program again and again")
             self._ready = None
-            policy = policy_for(
-                self._project, self._interpreter, self._scratch, self._network, self._limits.scratch
-            )
+            policy = policy_for(self._project, self._interpreter, self._scratch, self._network, self._limits.scratch)
             command = self._mechanism.command([str(self._interpreter), str(self._serve)], policy)
             server = Server(
                 command,

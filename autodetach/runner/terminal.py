@@ -21,9 +21,7 @@ def neutralise(text: str) -> str:
 
 def _shown(line: str) -> str:
     return "".join(
-        char
-        if char == "\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        else _escaped(char)
+        char if char == "\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else _escaped(char)
         for char in line
     )
 

@@ -19,9 +19,7 @@ def create(path: Path) -> int:
     """A new, empty file, opened for reading and for cutting it short; nothing that was there before is
     followed.
     """
-    return os.open(
-        path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
-    )
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 class EventTail:

@@ -58,9 +58,7 @@ def _quoted(name: str) -> str:
     encoded = name.encode("utf-8", "surrogateescape")
     if all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in encoded):
         return f"{name}\t" if " " in name else name
-    letters = (
-        _QUOTED.get(chr(byte)) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}") for byte in encoded
-    )
+    letters = (_QUOTED.get(chr(byte)) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}") for byte in encoded)
     return f'"{"".join(letters)}"'
 
 
@@ -71,9 +69,7 @@ def _unquoted(name: str) -> str:
     def plain(escape: re.Match[str]) -> str:
         return chr(int(escape[1], 8) & 0xFF) if escape[1] else _UNQUOTED.get(escape[2], escape[2])
 
-    body = re.sub(
-        r"\\(?:([0-7]{3})|(.))", plain, name[1:-1].encode("utf-8", "surrogateescape").decode("latin-1")
-    )
+    body = re.sub(r"\\(?:([0-7]{3})|(.))", plain, name[1:-1].encode("utf-8", "surrogateescape").decode("latin-1"))
     return body.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
@@ -100,6 +96,29 @@ def read_patch(text: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     if not changed:
         raise UsageError("not a unified diff: it changes no file")
     return changed
+
+
+def patched_names(text: str) -> tuple[str, ...]:
+    """The files that a unified diff names as changed; empty for a text that is none."""
+    try:
+        patch = PatchSet(io.StringIO(text, newline="\n"))
+    except UnidiffParseError:
+        return ()
+    names = (_unquoted(part.target_file or "") for part in patch)
+    return tuple(
+        name.split("/", 1)[1] for name in names if "/" in name and name != _NULL and ".." not in name.split("/")
+    )
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """Changed lines of a unified diff (a replaced line counts once), and changed tokens, roughly: changed words."""
+    try:
+        patch = PatchSet(io.StringIO(text, newline="\n"))
+    except UnidiffParseError:
+        return 0, 0
+    lines = sum(max(hunk.added, hunk.removed) for part in patch for hunk in part)
+    words = sum(len(str(line.value).split()) for part in patch for hunk in part for line in hunk if line.is_added)
+    return lines, words
 
 
 def _outside_hunks(text: str) -> str:

@@ -239,9 +239,7 @@ def is_name_like(node: cst.CSTNode) -> bool:
             return True
         case cst.Attribute(value=value):
             return is_name_like(value)
-        case cst.Subscript(
-            value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=index, star=None))]
-        ):
+        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=index, star=None))]):
             if isinstance(index, cst.UnaryOperation) and isinstance(index.operator, cst.Minus):
                 index = index.expression
             return is_name_like(value) and isinstance(index, (cst.Name, cst.Integer, cst.SimpleString))

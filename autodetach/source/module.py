@@ -88,9 +88,7 @@ class SourceModule:
     def walk(self) -> list[Statement]:
         """Every statement of the file, each before those inside it."""
         found: list[Statement] = []
-        waiting: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = statements_in(self.tree.root)[
-            ::-1
-        ]
+        waiting: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = statements_in(self.tree.root)[::-1]
         while waiting:
             node = waiting.pop()
             found.append(Statement(self.tree, node))

@@ -105,9 +105,7 @@ class Tree:
             if isinstance(node, cst.BaseExpression) and not self._is_only_part(node):
                 found[self.extent(node)] = node
             hidden = {
-                id(part)
-                for field in _NAMES_ONLY.get(type(node), ())
-                for part in _as_sequence(getattr(node, field))
+                id(part) for field in _NAMES_ONLY.get(type(node), ()) for part in _as_sequence(getattr(node, field))
             }
             waiting.extend(child for child in node.children if id(child) not in hidden)
         return found

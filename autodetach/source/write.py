@@ -47,9 +47,7 @@ def write_files(root: Path, new: Mapping[str, bytes], expected: Mapping[str, byt
     if len({real[name] for name in changing}) < len(changing):
         raise RefusedError(f"two names lead to the same file: {', '.join(changing)}")
     warnings = [
-        f"{name} has other hard links: they keep the old content"
-        for name in changing
-        if real[name].stat().st_nlink > 1
+        f"{name} has other hard links: they keep the old content" for name in changing if real[name].stat().st_nlink > 1
     ]
     steps: list[_Step] = []
     try:
@@ -113,9 +111,7 @@ def _written_beside(name: str, real: Path, data: bytes) -> Path:
     try:
         descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}{real.name[:100]}-", dir=real.parent)
     except OSError as error:
-        raise RefusedError(
-            f"{name}: its folder cannot be written: {error.strerror}; nothing was written"
-        ) from None
+        raise RefusedError(f"{name}: its folder cannot be written: {error.strerror}; nothing was written") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

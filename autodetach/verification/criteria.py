@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from autodetach.diagnosis.recording import Backward, Number, Recording
@@ -174,8 +175,8 @@ def grows(live: tuple[tuple[int, int], ...]) -> bool:
     """Whether the live graph rises at most samples of the later half and never falls."""
     counts = [nodes for _, nodes in live]
     half = counts[len(counts) // 2 :]
-    rises = sum(a < b for a, b in zip(half, half[1:], strict=False))
-    falls = any(a > b for a, b in zip(half, half[1:], strict=False))
+    rises = sum(a < b for a, b in itertools.pairwise(half))
+    falls = any(a > b for a, b in itertools.pairwise(half))
     return len(half) >= 3 and not falls and rises >= 0.6 * (len(half) - 1)
 
 
@@ -212,5 +213,7 @@ def all_fed(patched: Recording, parameters: frozenset[tuple[int, int]]) -> Verdi
     for step in patched.steps:
         for place, norm in enumerate(step.grads):
             if (step.optimizer, place) in parameters and norm in (None, 0.0):
-                return Rejected(name, f"parameter {place} of optimizer {step.optimizer} gets no gradient at step {step.n}")
+                return Rejected(
+                    name, f"parameter {place} of optimizer {step.optimizer} gets no gradient at step {step.n}"
+                )
     return Passed(name, f"{len(parameters)} parameters")

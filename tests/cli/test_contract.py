@@ -62,9 +62,7 @@ def test_a_diff_of_a_latin_1_file_comes_out_in_its_own_bytes(run, pipeline, capf
     assert capfdbinary.readouterr().out == b"-# caf\xe9\n"
 
 
-@pytest.mark.parametrize(
-    ("outcome", "status"), [(samples.REPAIRED, 1), (samples.CLEAN, 0), (samples.UNREPAIRED, 1)]
-)
+@pytest.mark.parametrize(("outcome", "status"), [(samples.REPAIRED, 1), (samples.CLEAN, 0), (samples.UNREPAIRED, 1)])
 def test_check_fails_as_soon_as_there_is_anything_to_repair(run, pipeline, outcome, status):
     pipeline.answer = outcome
     assert run("fix", "--check", "train.py").status == status
@@ -230,9 +228,7 @@ def test_the_start_is_quick():
     best = min(_seconds_of("--help") for _ in range(5))
     assert best < 0.15 * _slowness()
     code = "import sys, autodetach.cli; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "libcst", "rich", "unidiff"} & set(loaded)
 
 
@@ -263,16 +259,12 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     (tmp_path / "train.py").write_text("")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = f"{sys.executable} -m autodetach fix train.py | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "+x\n")
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
     command = f"{sys.executable} -m autodetach fix train.py >&-"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
     latin = environment | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}

@@ -26,9 +26,7 @@ def test_every_option_has_its_row(run):
 
 
 def _options(page: str) -> list[str]:
-    return [
-        word for word in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", page, re.M) if not word.startswith("--no-")
-    ]
+    return [word for word in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", page, re.M) if not word.startswith("--no-")]
 
 
 def test_links_lead_somewhere():

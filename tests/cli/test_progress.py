@@ -72,8 +72,7 @@ def test_lines_name_each_trial_and_why_it_fell():
     progress.done()
     assert stream.getvalue().splitlines() == [
         "autodetach: trying 2 patches",
-        "autodetach: rejected: detach the loss before backward: "
-        "no parameter of `läufer` gets a gradient any more",
+        "autodetach: rejected: detach the loss before backward: no parameter of `läufer` gets a gradient any more",
         "autodetach: safe: detach `zustand` where it is stored",
     ]
 

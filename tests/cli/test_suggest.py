@@ -20,9 +20,7 @@ def pull_request(run, tmp_path):
 
     def git(*words: str) -> bytes:
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-        return subprocess.run(
-            ["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True
-        ).stdout
+        return subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True).stdout
 
     def diff_from(base: str, newline: str = "\n") -> None:
         git("init", "-q", "-b", "main")

@@ -69,9 +69,7 @@ def test_no_program_leaves_files_in_the_corpus() -> None:
         assert names == known, case.slug
 
 
-def run(
-    steps: list[float], live: list[int] | None = None, losses: list[float] | None = None
-) -> judge.Trajectory:
+def run(steps: list[float], live: list[int] | None = None, losses: list[float] | None = None) -> judge.Trajectory:
     """A trajectory with one parameter."""
     return {
         "ended": True,

@@ -61,9 +61,7 @@ def test_ways_to_end(room, program, status) -> None:
 
 def test_kills_its_server(room) -> None:
     with room.session() as session:
-        result = session.run(
-            {"program": "import os, time; os.kill(os.getppid(), 9); time.sleep(30)"}, timeout=10
-        )
+        result = session.run({"program": "import os, time; os.kill(os.getppid(), 9); time.sleep(30)"}, timeout=10)
         assert result.ended == "lost" and result.seconds < 5
         again = session.run({"program": "print('again')"}, timeout=10)
         assert (again.ended, again.stdout) == ("exit", "again\n")
@@ -71,9 +69,7 @@ def test_kills_its_server(room) -> None:
 
 def test_stops_its_server(room) -> None:
     with room.session() as session:
-        result = session.run(
-            {"program": "import os, time; os.kill(os.getppid(), 19); time.sleep(30)"}, timeout=0.3
-        )
+        result = session.run({"program": "import os, time; os.kill(os.getppid(), 19); time.sleep(30)"}, timeout=0.3)
         assert result.ended == "timeout" and result.seconds < 10
         assert session.run({"program": "pass"}, timeout=10).ended == "exit"
 
@@ -189,7 +185,5 @@ def test_endless_output(room) -> None:
 
 
 def test_no_terminal(room) -> None:
-    worked = room.attempts(
-        "attempt('tty', lambda: os.open('/dev/tty', os.O_RDWR))\nattempt('stdin', lambda: input())"
-    )
+    worked = room.attempts("attempt('tty', lambda: os.open('/dev/tty', os.O_RDWR))\nattempt('stdin', lambda: input())")
     assert worked == {"tty": False, "stdin": False}

@@ -29,9 +29,7 @@ attempt("project", lambda: open(home + "/project/train.py").read())
     leaked = [event for event in result.events if "PRIVATE" in event["value"] or "password" in event["value"]]
     assert leaked == []
     # A hidden file may read as empty; what counts is that it is not the key.
-    assert not any(success for name, success in worked.items() if "netrc" not in name and name != "copy"), (
-        worked
-    )
+    assert not any(success for name, success in worked.items() if "netrc" not in name and name != "copy"), worked
 
 
 def test_tokens_in_the_environment(room, monkeypatch) -> None:

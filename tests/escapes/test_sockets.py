@@ -61,8 +61,7 @@ time.sleep(0.2)
 def test_network_where_allowed(room) -> None:
     with listeners(room) as (tcp, _, _, heard):
         worked = room.attempts(
-            f"attempt('tcp', lambda: socket.create_connection(('127.0.0.1', {tcp}), timeout=2))\n"
-            "time.sleep(0.2)",
+            f"attempt('tcp', lambda: socket.create_connection(('127.0.0.1', {tcp}), timeout=2))\ntime.sleep(0.2)",
             allow_network=True,
         )
         assert worked == {"tcp": True} and heard == ["tcp"]

@@ -45,9 +45,7 @@ print("out")
 
 
 def test_truncated_wire(room) -> None:
-    result = room.run(
-        "say({'event': 'x'}); os.truncate(request['events'], 0); time.sleep(0.1); say({'event': 'y'})"
-    )
+    result = room.run("say({'event': 'x'}); os.truncate(request['events'], 0); time.sleep(0.1); say({'event': 'y'})")
     assert result.ended == "exit"
 
 

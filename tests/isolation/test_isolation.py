@@ -100,9 +100,7 @@ def test_readable_places_leave_out_only_what_is_hidden(tmp_path) -> None:
         (tmp_path / name).touch()
     hidden = [f"{tmp_path}/home/me/.ssh", f"{tmp_path}/home/you"]
     places = set(confine.readable_places(hidden))
-    assert f"{tmp_path}/home/me/work" in places and not any(
-        place.startswith(tuple(hidden)) for place in places
-    )
+    assert f"{tmp_path}/home/me/work" in places and not any(place.startswith(tuple(hidden)) for place in places)
     assert not any(Path(hide).is_relative_to(place) for hide in hidden for place in places)
 
 

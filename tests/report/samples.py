@@ -68,9 +68,7 @@ DIAGNOSIS = Diagnosis(
     (
         Evidence("`zustand` of step 1 was made here, with the graph of that step", span_of(BEFORE, STORE)),
         Evidence("backward of step 1 freed that graph", span_of(BEFORE, "größe.backward()")),
-        Evidence(
-            "step 2 reads `zustand` again and ties its own graph to the freed one", span_of(BEFORE, STORE)
-        ),
+        Evidence("step 2 reads `zustand` again and ties its own graph to the freed one", span_of(BEFORE, STORE)),
     ),
 )
 

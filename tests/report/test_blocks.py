@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from autodetach.report.blocks import Block, blocks
 from autodetach.source.diff import unified_diff
 
-LINES = st.lists(
-    st.sampled_from(["a\n", "b\n", "\n", "é\x0c\u2028\n", "- c\n", "--- x\n", "+d\r\n"]), max_size=12
-)
+LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "é\x0c\u2028\n", "- c\n", "--- x\n", "+d\r\n"]), max_size=12)
 
 
 def replaced(text: str, diff: str) -> str:

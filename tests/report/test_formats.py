@@ -19,9 +19,7 @@ from autodetach.settings import FORMATS
 HERE = Path(__file__).parent
 PUBLISHED = HERE.parents[1] / "docs" / "schema" / "outcome-1.json"
 EVERY = tuple(samples.ALL.values())
-SCHEMAS = {"json": PUBLISHED} | {
-    name: HERE / "schemas" / f"{name}.json" for name in ("sarif", "gitlab", "rdjsonl")
-}
+SCHEMAS = {"json": PUBLISHED} | {name: HERE / "schemas" / f"{name}.json" for name in ("sarif", "gitlab", "rdjsonl")}
 
 
 @pytest.mark.parametrize("name", FORMATS)

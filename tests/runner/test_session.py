@@ -50,9 +50,7 @@ def test_a_run(project) -> None:
 
 def test_patch_is_run(project) -> None:
     with session(project) as runner:
-        result = runner.run(
-            {"program": "exec(open('train.py').read())"}, patch={"train.py": b"print(42)"}, timeout=10
-        )
+        result = runner.run({"program": "exec(open('train.py').read())"}, patch={"train.py": b"print(42)"}, timeout=10)
         assert result.stdout == "42\n"
         assert runner.run({"program": "exec(open('train.py').read())"}, timeout=10).stdout == "train\n"
 
@@ -105,10 +103,7 @@ def test_several_at_once(project) -> None:
         begun = time.monotonic()
         runs = [
             runner.start(
-                {
-                    "program": f"import time; open('n', 'w').write('{n}'); time.sleep(0.4)\n"
-                    "print(open('n').read())"
-                },
+                {"program": f"import time; open('n', 'w').write('{n}'); time.sleep(0.4)\nprint(open('n').read())"},
                 timeout=20,
             )
             for n in range(8)
@@ -128,9 +123,7 @@ def test_one_of_several_is_killed(project) -> None:
 def test_limits_strike_the_right_one(project) -> None:
     with session(project, limits=Limits(memory=250 << 20)) as runner:
         good = runner.start({"program": "import time; time.sleep(1)"}, timeout=20)
-        hog = runner.start(
-            {"program": "import time; x = bytearray(b'x') * (400 << 20); time.sleep(20)"}, timeout=20
-        )
+        hog = runner.start({"program": "import time; x = bytearray(b'x') * (400 << 20); time.sleep(20)"}, timeout=20)
         assert hog.wait().ended == "limit" and good.wait().ended == "exit"
 
 

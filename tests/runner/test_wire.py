@@ -9,9 +9,7 @@ from autodetach.runner.server import LONGEST_LINE, parse_line
 from autodetach.runner.terminal import neutralise
 from autodetach.runner.wire import EventTail, OutputTail, create
 
-objects = st.dictionaries(
-    st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats()), min_size=1
-)
+objects = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats()), min_size=1)
 
 
 @pytest.fixture
@@ -30,9 +28,7 @@ def test_whatever_arrives_in_whatever_pieces(pieces) -> None:
         events += tail.read()
     events += tail.finish()
     whole = b"".join(pieces).split(b"\n")[:-1]
-    assert repr(events) == repr(
-        [found for line in whole if line.strip() and (found := parse_line(line)) is not None]
-    )
+    assert repr(events) == repr([found for line in whole if line.strip() and (found := parse_line(line)) is not None])
     os.close(fd)
 
 

@@ -37,9 +37,7 @@ def test_edits_at_one_place_keep_their_order():
     assert apply(module("abcd"), made) == "12Cd"
 
 
-@pytest.mark.parametrize(
-    "made", [[(0, 2), (1, 3)], [(1, 1), (0, 2)], [(0, 9)], [(3, 2)], [(-1, 0)], [(0, 2), (0, 2)]]
-)
+@pytest.mark.parametrize("made", [[(0, 2), (1, 3)], [(1, 1), (0, 2)], [(0, 9)], [(3, 2)], [(-1, 0)], [(0, 2), (0, 2)]])
 def test_edits_that_overlap_are_refused(made):
     with pytest.raises(SourceError, match=r"a\.py: edits overlap"):
         apply(module("abcd"), [edit(start, end, "x") for start, end in made])

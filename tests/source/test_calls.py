@@ -90,9 +90,7 @@ def test_replace_expression(expr, after, marked, code, expected):
 def test_drop_decorator(stmts, after):
     (function,) = stmts("@a\n# about b\n@b(\n  1)  # c\n«def f(): pass\n")
     first, second = function.decorators
-    assert (
-        after(function, edits.drop_decorator(function, first)) == "# about b\n@b(\n  1)  # c\ndef f(): pass\n"
-    )
+    assert after(function, edits.drop_decorator(function, first)) == "# about b\n@b(\n  1)  # c\ndef f(): pass\n"
     assert after(function, edits.drop_decorator(function, second)) == "@a\n# about b\ndef f(): pass\n"
     (other,) = stmts("\n«def f(): pass\n")
     assert edits.drop_decorator(other, first) is None

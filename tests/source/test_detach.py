@@ -114,8 +114,7 @@ def test_detach_expression(expr, after, marked, structure, expected):
         (
             "if p:\n  «out, (self.h, self.c) = net(\n    x)\n  y\n",
             [("self.h", T), ("self.c", T)],
-            "if p:\n  out, (self.h, self.c) = net(\n    x)\n"
-            "  self.h, self.c = self.h.detach(), self.c.detach()\n  y\n",
+            "if p:\n  out, (self.h, self.c) = net(\n    x)\n  self.h, self.c = self.h.detach(), self.c.detach()\n  y\n",
         ),
         (
             "«s[-1] = net(x)\n",

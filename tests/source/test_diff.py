@@ -56,9 +56,7 @@ def test_it_is_read_back():
     assert read_patch(unified_diff(BEFORE, AFTER), BEFORE) == AFTER
 
 
-LINES = st.lists(
-    st.sampled_from([b"a", b"b\r", b"", b"\xff\x0c", b"--- a/x", b"+++ b/x", b"@@ -1 +1 @@"]), max_size=12
-)
+LINES = st.lists(st.sampled_from([b"a", b"b\r", b"", b"\xff\x0c", b"--- a/x", b"+++ b/x", b"@@ -1 +1 @@"]), max_size=12)
 
 
 @given(LINES, LINES, st.booleans(), st.booleans())
@@ -70,9 +68,7 @@ def test_any_change_is_read_back(old, new, old_ends, new_ends):
 
 
 def test_a_patch_of_git_is_read():
-    patch = (
-        "diff --git a/a.py b/a.py\nindex 1..2 100644\n--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@ def f():\n-b\n+B\n"
-    )
+    patch = "diff --git a/a.py b/a.py\nindex 1..2 100644\n--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@ def f():\n-b\n+B\n"
     assert read_patch(patch, BEFORE) == {"a.py": b"a\nB\nc\n"}
 
 

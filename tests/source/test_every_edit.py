@@ -109,9 +109,7 @@ def detach_container(places: Places, rng: random.Random) -> Change | None:
 
 def replace(places: Places, rng: random.Random) -> Change | None:
     chosen = rng.choice(places.expressions)
-    code = rng.choice(
-        ["a + b", "a, b", "lambda: a", "a if b else c", "not a", "a.b[c]", "-a", "a < b", "a or b"]
-    )
+    code = rng.choice(["a + b", "a, b", "lambda: a", "a if b else c", "not a", "a.b[c]", "-a", "a < b", "a or b"])
     edit = edits.replace_expression(chosen, code)
 
     def expression(node: ast.AST) -> ast.AST:
@@ -212,9 +210,7 @@ def insert_at_start(places: Places, rng: random.Random) -> Change | None:
 
 
 def delete(places: Places, rng: random.Random) -> Change | None:
-    found = [
-        s for s in movable(places) if s.kind in ("Expr", "Assign", "Return", "If", "For", "With", "Raise")
-    ]
+    found = [s for s in movable(places) if s.kind in ("Expr", "Assign", "Return", "If", "For", "With", "Raise")]
     if not found:
         return None
     chosen = rng.choice(found)
@@ -290,9 +286,7 @@ def statements_of(tree: ast.AST) -> list[str]:
     return sorted(ast.dump(s) for s in simple if not isinstance(s, ast.Pass))
 
 
-def changes(
-    files: Sequence[tuple[str, bytes]], kind: Callable[..., Change | None]
-) -> Iterator[tuple[bytes, bytes]]:
+def changes(files: Sequence[tuple[str, bytes]], kind: Callable[..., Change | None]) -> Iterator[tuple[bytes, bytes]]:
     for name, data in files:
         places, rng = cached_places(name, data), random.Random(f"{name} {kind.__name__}")
         for _ in range(TIMES):

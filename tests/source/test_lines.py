@@ -56,10 +56,7 @@ def test_insert_after(stmts, after, marked, expected):
 
 def test_several_lines_are_indented_together(stmts, after):
     (statement,) = stmts("if p:\r\n\t«a\r\n")
-    assert (
-        after(statement, edits.insert_after(statement, "if b:\n\tc"))
-        == "if p:\r\n\ta\r\n\tif b:\r\n\t\tc\r\n"
-    )
+    assert after(statement, edits.insert_after(statement, "if b:\n\tc")) == "if p:\r\n\ta\r\n\tif b:\r\n\t\tc\r\n"
     (statement,) = stmts("if p: «a\n")
     assert edits.insert_after(statement, "if b:\n\tc") is None
     assert edits.insert_before(statement, "if b:\n\tc") is None

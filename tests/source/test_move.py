@@ -75,8 +75,7 @@ if p:
 def test_move_some_out_of_a_with(stmts, after):
     block, a = stmts(WITH)
     assert after(block, edits.move_out_of_with(block, [a])) == (
-        "if p:\n  # a\n  a\n  # why\n  with no_grad():  # off\n"
-        "    b = '''\n    s'''\n\n    c\n    # end\n  d\n"
+        "if p:\n  # a\n  a\n  # why\n  with no_grad():  # off\n    b = '''\n    s'''\n\n    c\n    # end\n  d\n"
     )
 
 

@@ -26,9 +26,7 @@ def inside_f_strings(tree: ast.AST) -> set[ast.AST]:
 
 def bare_subscript_tuples(tree: ast.AST) -> set[ast.AST]:
     return {
-        node.slice
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple)
+        node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple)
     }
 
 

@@ -173,9 +173,7 @@ def test_a_strange_journal_is_refused(root):
         write_files(root, NEW, OLD)
     stranger = root / "stranger"
     stranger.write_bytes(b"x")
-    (root / JOURNAL).write_text(
-        json.dumps([{"name": "a.py", "new": str(stranger), "digest": write._digest(b"a\n")}])
-    )
+    (root / JOURNAL).write_text(json.dumps([{"name": "a.py", "new": str(stranger), "digest": write._digest(b"a\n")}]))
     with pytest.raises(RefusedError, match=r"left a\.py unwritten"):
         write_files(root, NEW, OLD)
     assert contents(root) == OLD

@@ -106,9 +106,7 @@ def replace_expression(expression: Expression, code: str) -> Edit | None:
     if expression.is_parenthesised and not expression.is_bare_generator:
         return splice(expression, code)
     bare_tuple = isinstance(node, cst.Tuple) and not node.lpar
-    starred = isinstance(
-        expression.tree.parents[expression.node], (cst.StarredElement, cst.StarredDictElement)
-    )
+    starred = isinstance(expression.tree.parents[expression.node], (cst.StarredElement, cst.StarredDictElement))
     safe = expression.role in _SAFE_ROLES and not starred
     fits = isinstance(node, ATOMS) or node.lpar or safe
     if bare_tuple or not fits or isinstance(node, (cst.NamedExpr, cst.Yield, cst.Lambda, cst.IfExp)):

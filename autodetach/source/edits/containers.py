@@ -49,9 +49,7 @@ def detached_code(code: str, structure: Structure, *, repeatable: bool, atom: bo
         return f"{attributed}.detach()"
     if not has_tensor(structure):
         return code
-    return _uniform(code, attributed, structure, repeatable) or (
-        _mixed(code, structure) if repeatable else None
-    )
+    return _uniform(code, attributed, structure, repeatable) or (_mixed(code, structure) if repeatable else None)
 
 
 def _uniform(code: str, attributed: str, structure: Structure, repeatable: bool) -> str | None:
@@ -85,9 +83,7 @@ def _loop(shape: Any, parts: Sequence[Structure], value_of_dict: bool) -> tuple[
     first = parts[0]
     alike = all(part == first for part in parts)
     match first:
-        case ["tuple", [*leaves]] if (
-            alike and len(leaves) in _UNPACKED and set(leaves) <= {"tensor", "other"}
-        ):
+        case ["tuple", [*leaves]] if alike and len(leaves) in _UNPACKED and set(leaves) <= {"tensor", "other"}:
             names = _UNPACKED[len(leaves)]
             target = f"({', '.join(names)})" if value_of_dict else ", ".join(names)
             body = _display(names, leaves, "tuple")

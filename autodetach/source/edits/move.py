@@ -88,9 +88,7 @@ def _spliced(source: SourceText, start: int, end: int, edits: Sequence[Edit]) ->
     return "".join((*parts, source.text[done:end]))
 
 
-def move_out_of_with(
-    block: Statement, statements: Sequence[Statement], *, item: int = 0
-) -> tuple[Edit, ...] | None:
+def move_out_of_with(block: Statement, statements: Sequence[Statement], *, item: int = 0) -> tuple[Edit, ...] | None:
     """Move direct children of a ``with`` in front of it.
 
     Where all of them move, its context manager ``item`` goes: alone if there are others, else with the
@@ -117,9 +115,7 @@ def _drop_item(block: Statement, node: cst.With, item: int) -> Edit:
     name = block.tree.source.name
     if item + 1 < len(node.items):
         return Edit(name, extents[item][0], extents[item + 1][0], "")
-    return Edit(
-        name, _item_end(block.tree, node.items[item - 1]), _item_end(block.tree, node.items[item]), ""
-    )
+    return Edit(name, _item_end(block.tree, node.items[item - 1]), _item_end(block.tree, node.items[item]), "")
 
 
 def _item_end(tree: Tree, item: cst.WithItem) -> int:
@@ -167,9 +163,7 @@ def reindentations(tree: Tree, start: int, end: int, old: str, new: str) -> list
         line = source.line(place)
         if line.strip() and line.startswith(old) and not tree.in_string(place):
             # Only what differs: the common head of the two indentations is left alone.
-            head = next(
-                (i for i in range(min(len(old), len(new))) if old[i] != new[i]), min(len(old), len(new))
-            )
+            head = next((i for i in range(min(len(old), len(new))) if old[i] != new[i]), min(len(old), len(new)))
             if old != new:
                 edits.append(Edit(source.name, place + head, place + len(old), new[head:]))
         place = source.next_line(place)
