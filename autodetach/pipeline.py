@@ -65,25 +65,32 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
 def verify(settings: Settings, patch_text: str, progress: Progress) -> Outcome:
     """Hold anybody's patch to the criteria that our own have to pass. Raises AutodetachError."""
     for work in _opened(settings, progress):
-        files = {
-            name: (work.project.root / name).read_bytes()
-            for name in patched_names(patch_text)
-            if (work.project.root / name).is_file()
-        }
-        patched = read_patch(patch_text, files)
+        root, below = work.project.root, _below(work.project)
+        named = {name: f"{below}/{name}" if below else name for name in patched_names(patch_text)}
+        if not all((root / name).is_file() for name in named.values()):
+            named = {name: name for name in named}
+        files = {name: (root / path).read_bytes() for name, path in named.items() if (root / path).is_file()}
+        patched = {named[name]: data for name, data in read_patch(patch_text, files).items()}
         observed, early = _run(work)
         if early is not None:
             return early
         inquiry = _diagnose(work, observed)
         trial = _judged(work, inquiry, patch_text, patched)
         outcome = _report(work, inquiry, (trial,))
-        return replace(outcome, originals={**outcome.originals, **files}, patched=patched)
+        originals = {named[name]: data for name, data in files.items()}
+        return replace(outcome, originals={**outcome.originals, **originals}, patched=patched)
     raise AssertionError("a session that opens gives one outcome")
+
+
+def _below(project: Project) -> str:
+    """The user's folder relative to the project's root; empty where it is the root or lies elsewhere."""
+    inside = project.cwd_inside and project.cwd != project.root
+    return project.cwd.relative_to(project.root).as_posix() if inside else ""
 
 
 def _judged(work: _Work, inquiry: Inquiry, patch_text: str, patched: Mapping[str, bytes]) -> Trial:
     """The best that the patch can reach by any of the inquiry's standards."""
-    judge = Judge(work.laboratory, work.book)
+    judge = Judge(work.laboratory, work.book, _below(work.project))
     candidate = Candidate("given", "the patch given with --patch", (), *size_of(patch_text))
     work.progress.stage("judging the patch")
     trial = Trial(candidate, patch_text, (Rejected("reference", NO_REFERENCE),), None, 0.0)
@@ -153,7 +160,7 @@ def _diagnose(work: _Work, observed: Recording) -> Inquiry:
 
 def _verify(work: _Work, inquiry: Inquiry) -> tuple[Trial, ...]:
     """Try the candidates of each plan, smallest first, until one is safe."""
-    judge = Judge(work.laboratory, work.book)
+    judge = Judge(work.laboratory, work.book, _below(work.project))
     trials: list[Trial] = []
     for plan, standard in ((p, s) for p in inquiry.plans for s in p.standard.tiers()):
         work.progress.stage("trying patches")

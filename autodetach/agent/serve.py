@@ -2,8 +2,8 @@
 
 Requests and answers are JSON objects, one a line, on standard input and output. A request
 ``{"id", "folder", "cwd", "events", "stdout", "stderr", "mode", …}`` is answered by
-``{"started": id, "pid": number}`` and later ``{"ended": id, "status": exit status or minus the signal}``; ``{"kill": id}`` ends a run's whole process tree;
-``{"quit": true}`` or the end of input ends the server and every run.
+``{"started": id, "pid": number}`` and later ``{"ended": id, "status": exit status or minus the signal}``;
+``{"kill": id}`` ends a run's whole process tree; ``{"quit": true}`` or the end of input ends the server and every run.
 """
 
 import ctypes

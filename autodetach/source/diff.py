@@ -104,10 +104,8 @@ def patched_names(text: str) -> tuple[str, ...]:
         patch = PatchSet(io.StringIO(text, newline="\n"))
     except UnidiffParseError:
         return ()
-    names = (_unquoted(part.target_file or "") for part in patch)
-    return tuple(
-        name.split("/", 1)[1] for name in names if "/" in name and name != _NULL and ".." not in name.split("/")
-    )
+    names = (_unquoted(part.target_file or "").split("/") for part in patch)
+    return tuple("/".join(parts[1:]) for parts in names if len(parts) > 1 and parts[0] and ".." not in parts)
 
 
 def size_of(text: str) -> tuple[int, int]:

@@ -42,8 +42,10 @@ class Standard:
 
 
 class Judge:
-    def __init__(self, laboratory: Laboratory, book: SourceBook) -> None:
-        self._laboratory, self._book = laboratory, book
+    """``below``: the folder, relative to the project's root, that the user stands in; diffs are relative to it."""
+
+    def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "") -> None:
+        self._laboratory, self._book, self._below = laboratory, book, below
         self._known: dict[tuple[str, bool], Trial] = {}
         self._seen: dict[tuple[str, int], Recording] = {}
 
@@ -54,7 +56,7 @@ class Judge:
             patched = self._book.patched(candidate.edits)
         except SourceError as error:
             return Trial(candidate, "", (Rejected("only the intended change", str(error)),), None, 0.0)
-        diff = unified_diff({f: self._book.originals[f] for f in patched}, patched)
+        diff = self._diff(patched)
         if (diff, standard.excuse_growth) in self._known:
             return self._known[diff, standard.excuse_growth]
         verdicts = [self.intended(candidate, patched)]
@@ -65,6 +67,14 @@ class Judge:
         trial = Trial(candidate, diff, tuple(verdicts), level, time.monotonic() - begun)
         self._known[diff, standard.excuse_growth] = trial
         return trial
+
+    def _diff(self, patched: Mapping[str, bytes]) -> str:
+        """Relative to where the user stands, unless a file lies elsewhere: then to the project's root."""
+        prefix = f"{self._below}/" if self._below else ""
+        if not all(name.startswith(prefix) for name in patched):
+            prefix = ""
+        old = {name.removeprefix(prefix): self._book.originals[name] for name in patched}
+        return unified_diff(old, {name.removeprefix(prefix): data for name, data in patched.items()})
 
     def intended(self, candidate: Candidate, patched: Mapping[str, bytes]) -> Verdict:
         name = "only the intended change"
