@@ -165,9 +165,7 @@ def anomaly(entry: str, args: list[str]) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("baseline", choices=["retain-graph", "anomaly"])
     parser.add_argument("entry")
     parser.add_argument("args", nargs=argparse.REMAINDER)

@@ -92,9 +92,7 @@ def training_problems(case: Case, python: str, work: Path) -> list[str]:
         kept: Trajectory = json.loads(experts_trajectory(python, expert, case, work).read_text())
         again = work / f"again-{expert.name}"
         shutil.copytree(expert, again)
-        reasons = compare(
-            trajectory(python, again, case, work / f"{again.name}.json"), kept, case.judge_losses
-        )
+        reasons = compare(trajectory(python, again, case, work / f"{again.name}.json"), kept, case.judge_losses)
         if reasons:
             problems.append(f"{expert.name}/ against itself: {'; '.join(reasons)}")
         wanted.append(kept)
@@ -118,16 +116,12 @@ def check(case: Case, python: str, run_programs: bool = True) -> list[str]:
 
 def main() -> int:
     """The command line; 0 when every case is sound."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--format-only", action="store_true", help="run no program")
     parser.add_argument("--slug", action="append", default=[])
-    parser.add_argument(
-        "folders", nargs="*", type=Path, help="folders of cases; without any: the whole corpus"
-    )
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of cases; without any: the whole corpus")
     a = parser.parse_args()
     found = cases.find(a.folders or cases.FOLDERS, a.slug)
     bad = 0

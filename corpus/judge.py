@@ -166,9 +166,7 @@ def compare(got: Trajectory, want: Trajectory, losses: bool = False) -> list[str
 
 def main() -> int:
     """The command line; see the module's docstring."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = parser.add_subparsers(dest="verb", required=True)
     p = sub.add_parser("record")
     p.add_argument("--max-steps", type=int, default=0)

@@ -212,9 +212,7 @@ def score(
 
 def main() -> int:
     """The command line; 0 when every case is correct."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", default="autodetach fix")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json")

@@ -66,17 +66,13 @@ def compete(folder: Path, chosen: dict[str, str], python: str, jobs: int, show: 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 unless autodetach printed a wrong patch or broke."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     contestants = tools(sys.executable)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(contestants), help="these tools alone")
     parser.add_argument("--rows", action="store_true", help="also print each case's verdict")
     parser.add_argument("--json")
-    parser.add_argument(
-        "folders", nargs="*", type=Path, help="folders of cases; without any: the whole corpus"
-    )
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of cases; without any: the whole corpus")
     a = parser.parse_args(argv)
     chosen = {name: command for name, command in contestants.items() if not a.only or name in a.only}
     whole: dict[str, list[Row]] = {name: [] for name in chosen}

@@ -7,6 +7,7 @@ Requests and answers are JSON objects, one a line, on standard input and output.
 """
 
 import ctypes
+import gc
 import importlib.util
 import json
 import os
@@ -236,6 +237,8 @@ def main():
     except Exception:
         pass
     become_subreaper()
+    gc.collect()
+    gc.freeze()  # torch's own objects are no garbage of the program's: a run's collections need not look at them
     say(out, ready=True, python=version, torch=torch.__version__, cuda=_cuda_seen())
     server = Server(out)
     try:
