@@ -55,6 +55,10 @@ LOOKING = frozenset(
 def use_of(node, parents):
     """What is done with an expression's value: it is bound to something that lasts, handed to a call, or read."""
     parent = parents.get(node)
+    if isinstance(parent, ast.Attribute) and parent.attr == "detach":
+        call = parents.get(parent)
+        if isinstance(parents.get(call), ast.Expr):
+            return BINDS  # ``h.detach()`` alone on its line: it would bind, were its result kept
     while isinstance(parent, PASSES_ON):
         node, parent = parent, parents.get(parent)
     if isinstance(parent, BINDING):
@@ -220,7 +224,7 @@ class Probes:
             if mark is None and node is None:
                 return
             birth = recorder.births.of(tensor) if node is not None else None
-            watched = birth is not None and birth in recorder.wanted
+            watched = recorder.watches(birth)
             if not watched and (mark is None or mark.live):
                 key = (point, path)
                 if len(self.others) < 20_000 or key in self.others:

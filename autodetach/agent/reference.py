@@ -136,8 +136,14 @@ class Reference(Observer):
         for pair in request.get("pairs") or ():
             birth = (*pair["birth"],)
             self.wanted.setdefault(birth, set()).add((pair["site"], pair["call"], tuple(pair["operand"])))
-        # kinds of readings to cut, whatever the tensor: (maker's site, reading site, call, operand)
-        self._dual = {(a, b, c, tuple(d)) for a, b, c, d in self.interventions.get("dual") or ()}
+        self._kinds = {
+            (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
+        }
+        self._uncut = {}  # kind of reading that is cut elsewhere -> [first, last] backward before an uncut reading
+        self.at_end.append(self._report_uncut)
+        # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
+        self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
+        self._dual_values = {kind[:3] for kind in self._dual}
         self._memo = {}
         self._memo_at = 0
         self._pairs = {}
@@ -198,13 +204,17 @@ class Reference(Observer):
                 wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
             if self._dual and not wanted:
                 birth = self.births.of(tensor)
-                wanted = birth is not None and (birth[0], site, name, path) in self._dual
+                wanted = birth is not None and (birth[0], birth[2], birth[3], site, name, path) in self._dual
                 if wanted:
                     self.wanted.setdefault(birth, set()).add((site, name, path))
             state = self.state_of(tensor) if self.cut_stale or wanted else graph.ALIVE
             if not wanted and state == graph.ALIVE:
                 if birth in self.wanted and self._is_live(tensor):
                     self._flow(birth, site, name, path)
+                if birth is not None:
+                    kind = (birth[0], birth[2], birth[3], site, name, path)
+                    if kind in self._kinds:
+                        self._uncut.setdefault(kind, [self.backwards, 0])[1] = self.backwards
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
@@ -297,12 +307,16 @@ class Reference(Observer):
         if mark is not None and mark.tensor is reference:
             del self._marks[key]
 
+    def watches(self, birth):
+        """Whether a tensor of this birth is cut somewhere."""
+        return birth is not None and (birth in self.wanted or (birth[0], birth[2], birth[3]) in self._dual_values)
+
     def pass_place(self, tensor, birth, place):
         """A watched or marked tensor passes a place."""
         mark = self.mark_of(tensor)
         if mark is not None:
             mark.passed.add(place)
-        if birth in self.wanted:
+        if self.watches(birth):
             self._passed.setdefault(birth, set()).add(place)
 
     def _is_live(self, tensor):
@@ -372,6 +386,9 @@ class Reference(Observer):
             **fields,
         )
         return number
+
+    def _report_uncut(self):
+        self.wire.send("uncut", kinds=[[*kind, *span] for kind, span in self._uncut.items()])
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""

@@ -121,6 +121,10 @@ class Flow:
     operand: tuple[int | str, ...]
     read: tuple[int, int]
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        return (self.birth[0], self.birth[2], self.birth[3], self.site, self.call, self.operand)
+
 
 @dataclass(frozen=True)
 class Dead:
@@ -173,6 +177,8 @@ class Recording:
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     fed: frozenset[int] = frozenset()
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
+    uncut: Mapping[tuple[Any, ...], tuple[int, int]] = field(default_factory=dict)
+    """Kind of reading that is cut elsewhere -> first and last backward before a reading of it that was not cut."""
     stale_roots: tuple[Root, ...] = ()
     failure: Failure | None = None
     failure_call: str = ""
@@ -352,6 +358,12 @@ class _Reader:
 
     def _others(self, e: Json, _: Any) -> None:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+
+    def _uncut(self, e: Json, _: Any) -> None:
+        self.fields["uncut"] = {
+            (str(s), int(d), int(o), str(r), str(c), tuple(p)): (int(first), int(last))
+            for s, d, o, r, c, p, first, last in e["kinds"]
+        }
 
     def _fed(self, e: Json, _: Any) -> None:
         self.fields["fed"] = frozenset(int(i) for i in e["pairs"])

@@ -163,7 +163,7 @@ def discarded_gradient(
             horizon=horizon,
             cut_stale=False,
             probes=True,
-            interventions={"dual": [[f.birth[0], f.site, f.call, f.operand] for f in flows]},
+            interventions={"kinds": [f.kind for f in flows]},
         )
         .wait()
         .recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.findings import Findings, Reading
 from autodetach.diagnosis.recording import Leaf, Pair, Recording
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause
@@ -54,6 +54,11 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         if not fresh:
             break
         wanted.update((p.identity, p) for p in fresh)
+    tail = unfinished(replayed)
+    if tail and replayed.failure is None:
+        interventions = {"kinds": tail}
+        again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions=interventions)
+        replayed = again.wait().recording
     findings = Findings(failure, observed, replayed, _relevant(replayed), book)
     return Truncation(discovered, replayed, findings, failed=replayed.failure is not None)
 
@@ -61,6 +66,15 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
 def _relevant(recording: Recording) -> tuple[Pair, ...]:
     wanted = recording.relevant
     return tuple(p for p in recording.pairs if p.id in wanted and p.birth is not None)
+
+
+def unfinished(replayed: Recording) -> list[Reading]:
+    """Kinds of readings that were always cut, but for the last ones: what would show them stale lies beyond the run."""
+    last: dict[Reading, int] = {}
+    for pair in replayed.pairs:
+        if pair.birth is not None:
+            last[pair.reading] = max(last.get(pair.reading, 0), pair.read[1])
+    return [kind for kind, (first, _) in replayed.uncut.items() if kind in last and first > last[kind]]
 
 
 def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
