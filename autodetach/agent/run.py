@@ -48,13 +48,15 @@ def run(request):
     # stays entered until the process ends: exit handlers of the program are the program, too
     Mode(recorder).__enter__()
     status, text = program.run(compile_source)
+    if not text:
+        _leave_like_python()  # what threads and exit handlers still do is part of the run
     try:
         recorder.send_end("error" if text else "exit", status, text)
     except Exception:
         wire.send("agent-error", text=traceback.format_exc(limit=-4))
-    if not text:
-        _leave_like_python()
     wire.send("stop")
+    if text:
+        _leave_like_python()
     return status
 
 

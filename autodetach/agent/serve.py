@@ -4,6 +4,7 @@ Requests and answers are JSON objects, one a line, on standard input and output.
 ``{"id", "folder", "cwd", "events", "stdout", "stderr", "mode", …}`` is answered by
 ``{"started": id, "pid": number}`` and later ``{"ended": id, "status": exit status or minus the signal}``;
 ``{"kill": id}`` ends a run's whole process tree; ``{"quit": true}`` or the end of input ends the server and every run.
+What is no request is answered by ``{"error": …}``; a run that cannot be started ends with the status null.
 """
 
 import ctypes
@@ -24,6 +25,15 @@ MINIMUM = (2, 1)
 
 def say(out, **message):
     os.write(out, (json.dumps(message) + "\n").encode())
+
+
+def as_request(line):
+    """A line's JSON object; an empty one where it is none."""
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return {}
+    return request if isinstance(request, dict) else {}
 
 
 def load_package():
@@ -75,7 +85,13 @@ class Server:
 
     def start(self, request):
         reader, writer = os.pipe()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(reader)
+            os.close(writer)
+            say(self.out, ended=request["id"], status=None, error=str(error))
+            return
         if pid == 0:
             os.close(writer)
             self._child(request, reader)
@@ -101,9 +117,7 @@ class Server:
             os.dup2(out, 1)
             os.dup2(err, 2)
             os.closerange(3, 256)
-            sys.stdin = open(0, closefd=False)
-            sys.stdout = open(1, "w", closefd=False)
-            sys.stderr = open(2, "w", closefd=False, buffering=1)
+            self._new_streams()
             for name, value in (request.get("rlimits") or {}).items():
                 kind = getattr(resource, f"RLIMIT_{name.upper()}", None)
                 if kind is not None:
@@ -121,12 +135,24 @@ class Server:
 
             traceback.print_exc()
         finally:
-            try:
-                sys.stdout.flush()
-                sys.stderr.flush()
-            except Exception:
-                pass
+            for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+                try:
+                    stream.flush()
+                except Exception:
+                    pass
+            if status < 0:
+                signal.signal(-status, signal.SIG_DFL)
+                os.kill(os.getpid(), -status)
             os._exit(status)
+
+    @staticmethod
+    def _new_streams():
+        """Python's own three, unread and unwritten, with the encodings that the environment asks for."""
+        kept = sys.__stdin__, sys.__stdout__, sys.__stderr__
+        styles = [{"encoding": s.encoding, "errors": s.errors, "closefd": False} for s in kept]
+        sys.stdin = sys.__stdin__ = open(0, **styles[0])
+        sys.stdout = sys.__stdout__ = open(1, "w", **styles[1])
+        sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, **styles[2])
 
     def kill(self, identity):
         for pid, name in list(self.runs.items()):
@@ -199,13 +225,15 @@ class Server:
             pending += data
             *lines, pending = pending.split(b"\n")
             for line in lines:
-                request = json.loads(line)
+                request = as_request(line)
                 if request.get("quit"):
                     return
                 if "kill" in request:
                     self.kill(request["kill"])
-                else:
+                elif "id" in request:
                     self.start(request)
+                else:
+                    say(self.out, error="no request", line=line[:200].decode("utf-8", "replace"))
 
 
 def main():
