@@ -170,8 +170,12 @@ class Recorder:
         return wanted or (bool(sites) and (sites == "*" or self.sites.here() in sites))
 
     def created(self, call, wanted):
-        sites = self.interventions.get("create")
-        return wanted or (bool(sites) and (sites == "*" or self.sites.here() in sites))
+        """Whether a gradient gets a graph: ``create`` names the positions of calls, whoever called from there."""
+        places = self.interventions.get("create")
+        if wanted or not places:
+            return wanted
+        chain = self.sites.chain_of(self.sites.here())
+        return bool(chain) and list(chain[0][:5]) in places
 
     # -- backward -----------------------------------------------------------------------------------------------
 
@@ -303,6 +307,7 @@ class Recorder:
                 "step",
                 n=self.steps,
                 optimizer=self.optimizer_number(optimizer),
+                site=self.sites.here(),
                 params=[trajectory.fingerprint(p) for p in parameters],
                 grads=self._gradients,
                 backwards=self.backwards,

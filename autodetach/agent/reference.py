@@ -144,6 +144,7 @@ class Reference(Observer):
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
         self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
         self._dual_values = {kind[:3] for kind in self._dual}
+        self._dual_values.update(tuple(value) for value in self.interventions.get("watch") or ())
         self._memo = {}
         self._memo_at = 0
         self._pairs = {}

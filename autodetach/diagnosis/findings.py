@@ -54,6 +54,8 @@ class Findings:
     book: SourceBook
     cause: Cause = Cause.UNKNOWN
     starved: tuple[tuple[int, int], ...] = ()
+    collected: frozenset[Reading] = frozenset()
+    """Kinds of readings that take old tensors out of a container together with new ones."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property

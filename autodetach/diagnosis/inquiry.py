@@ -15,6 +15,7 @@ from autodetach.laboratory import Laboratory
 from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.cover import covers
+from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
@@ -57,7 +58,11 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         progress = failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
         standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
-        return Inquiry(tell(findings), (Plan(tuple(MoveIntoLoop().propose(findings)), standard),), settings.steps)
+        return Inquiry(
+            tell(findings),
+            (Plan((*MoveIntoLoop().propose(findings), *DropCache().propose(findings)), standard),),
+            settings.steps,
+        )
     findings = replace(findings, cause=truncation.cause_of(findings))
     if truncation.ambiguous(findings):
         return Inquiry(tell(findings, LEARNED_OR_FIXED))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording, Shade
@@ -91,7 +91,8 @@ def _interventions(lost: Lost) -> Json:
     if off:
         made["grad_on"] = off
     if lost.because("first-order"):
-        made["create"] = sorted({s.site for s in lost.because("first-order")})
+        calls = [lost.recording.chain(s.site)[:1] for s in lost.because("first-order")]
+        made["create"] = sorted({astuple(frame.span) for chain in calls for frame in chain})
     if lost.because("checkpoint"):
         made["no_checkpoint"] = True
     return made

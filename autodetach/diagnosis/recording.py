@@ -27,6 +27,7 @@ class Step:
     backwards: int
     uses: tuple[frozenset[int], ...] = ()
     lost: tuple[frozenset[int], ...] = ()
+    site: str = ""
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,7 @@ class _Reader:
                 backwards=int(e["backwards"]),
                 uses=tuple(frozenset(u) for u in e.get("uses") or ()),
                 lost=tuple(frozenset(u) for u in e.get("lost") or ()),
+                site=str(e.get("site") or ""),
             )
         )
 

@@ -18,12 +18,15 @@ from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.cover import covers
 from autodetach.repairs.create_graph import create_graph_at
 from autodetach.repairs.lost import Lost
+from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.settings import Settings
 from autodetach.verification.criteria import Spread
 from autodetach.verification.judge import Standard
 
+PROOF = 8
+"""Steps to be made where no reference tells how far to go."""
 STEP_BETWEEN = (
     "call every backward of the step first and step afterwards: then each loss is differentiated at the same weights, "
     "and gradients of both losses add up where they share parameters",
@@ -40,6 +43,8 @@ def investigate(laboratory: Laboratory, findings: Findings, settings: Settings, 
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
     if failure.kind is FailureKind.IN_PLACE and not _stepped(root):
         return _changed_in_place(laboratory, findings, root, horizon, measured)
+    if failure.kind is FailureKind.IN_PLACE and not root.again and "freed" not in root.states:
+        return _stepped_between(replace(findings, cause=Cause.IN_PLACE_CHANGE), root, measured)
     if root.again:
         return _same_root(laboratory, findings, root, horizon, measured)
     return shared_in_one_step(laboratory, findings, settings, measured, root)
@@ -109,7 +114,7 @@ def shared_in_one_step(
     )
     if kept.failure is not None:
         cause = Cause.IN_PLACE_CHANGE if kept.failure.kind is FailureKind.IN_PLACE else Cause.UNKNOWN
-        return Inquiry(tell(replace(findings, cause=cause), STEP_BETWEEN))
+        return _stepped_between(replace(findings, cause=cause), root, measured)
     progress = kept.progress - failure.steps
     standard = Standard(findings.observed, kept, kept.progress, measured)
     chain = findings.observed.chain(earlier.site)
@@ -124,6 +129,20 @@ def shared_in_one_step(
     candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
     candidates.sort(key=lambda c: (c.changed_lines, c.preference))
     return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), progress)
+
+
+def _stepped_between(findings: Findings, root: Root | None, measured: Spread) -> Inquiry:
+    """An optimizer stepped between the loss and its backward, and nothing of the graph is shared with another loss."""
+    diagnosis = tell(findings, STEP_BETWEEN)
+    if root is None or "freed" in root.states:
+        return Inquiry(diagnosis)
+    failure = findings.failure
+    held = frozenset(leaf.optimizer for leaf in root.leaves if leaf.optimizer is not None)
+    last = {s.optimizer for s in findings.observed.steps[-1:]}
+    fed = frozenset(place for place in held if place[0] not in last)
+    standard = Standard(findings.observed, None, failure.steps + PROOF, measured, fed)
+    sites = [s.site for s in findings.observed.steps]
+    return Inquiry(diagnosis, (Plan(tuple(MoveBelowStep().propose(findings, root, sites)), standard),), PROOF)
 
 
 def _earlier(findings: Findings, root: Root | None) -> Backward | None:

@@ -54,18 +54,39 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         if not fresh:
             break
         wanted.update((p.identity, p) for p in fresh)
+    collected = collecting(discovered, replayed)
+    if collected:
+        wanted = {i: p for i, p in wanted.items() if p.reading not in collected}
+        watch = sorted({kind[:3] for kind in collected})
+        again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions={"watch": watch})
+        replayed = again.wait().recording
     tail = unfinished(replayed)
-    if tail and replayed.failure is None:
+    if tail and replayed.failure is None and not collected:
         interventions = {"kinds": tail}
         again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions=interventions)
         replayed = again.wait().recording
-    findings = Findings(failure, observed, replayed, _relevant(replayed), book)
+    cuts = _relevant(replayed)
+    findings = Findings(failure, observed, replayed, cuts, book, collected=frozenset(collected))
     return Truncation(discovered, replayed, findings, failed=replayed.failure is not None)
 
 
 def _relevant(recording: Recording) -> tuple[Pair, ...]:
     wanted = recording.relevant
     return tuple(p for p in recording.pairs if p.id in wanted and p.birth is not None)
+
+
+def collecting(discovered: Recording, replayed: Recording) -> set[Reading]:
+    """Kinds of readings that take old tensors together with new ones of the same kind: a list that is never emptied.
+
+    There the first reading of each is meant, and only the later ones are not; elsewhere (the advantages of a rollout,
+    read again in every minibatch) none is.
+    """
+    stale = {(p.reading, p.read): p.birth for p in discovered.pairs if p.birth is not None}
+    return {
+        p.reading
+        for p in replayed.pairs
+        if p.birth is not None and p.state == "live" and stale.get((p.reading, p.read), p.birth) != p.birth
+    }
 
 
 def unfinished(replayed: Recording) -> list[Reading]:
@@ -132,6 +153,8 @@ def cause_of(findings: Findings) -> Cause:
     from autodetach.repairs.drop_requires_grad import is_spurious
 
     pairs = findings.cuts
+    if findings.collected & findings.readings.keys():
+        return Cause.ACCUMULATED_LOSS
     if findings.leaves and all(is_spurious(leaf) for leaf in findings.leaves):
         return Cause.SPURIOUS_LEAF
     roots = {r.birth for r in findings.observed.failure_roots if r.birth}

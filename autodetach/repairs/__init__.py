@@ -4,6 +4,7 @@ from autodetach.repairs.detach_accumulator import DetachAccumulator
 from autodetach.repairs.detach_after_unpacking import DetachAfterUnpacking
 from autodetach.repairs.detach_where_it_passes import DetachWhereItPasses
 from autodetach.repairs.drop_requires_grad import DropRequiresGrad
+from autodetach.repairs.empty_container import EmptyContainer
 from autodetach.repairs.interface import CutRepair
 from autodetach.repairs.rebind_before import RebindBefore
 from autodetach.repairs.rebind_discarded_detach import RebindDiscardedDetach
@@ -15,4 +16,5 @@ CUT_REPAIRS: tuple[CutRepair, ...] = (
     DropRequiresGrad(),
     DetachAccumulator(),
     RebindBefore(),
+    EmptyContainer(),
 )

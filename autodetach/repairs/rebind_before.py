@@ -46,7 +46,7 @@ class RebindBefore:
             if not readings:
                 continue
             structure = structure_at(point)
-            for path, frame in _paths(findings, point, readings):
+            for path, frame in paths_in_callers(findings, point, readings):
                 code = detached_code(path, structure, repeatable=True)
                 if code is None or not _assignable(path):
                     continue
@@ -62,7 +62,7 @@ def _assignable(path: str) -> bool:
     return isinstance(node, cst.Name | cst.Attribute | cst.Subscript)
 
 
-def _paths(findings: Findings, point: Point, readings: frozenset[Reading]) -> Iterator[tuple[str, Frame]]:
+def paths_in_callers(findings: Findings, point: Point, readings: frozenset[Reading]) -> Iterator[tuple[str, Frame]]:
     """The state's name in the frame that reads it, then in the callers' frames: ``self.h`` is ``model.h`` there."""
     seen = set()
     for reading in sorted(readings, key=repr):
@@ -108,7 +108,7 @@ def _places(findings: Findings, frame: Frame, path: str, code: str) -> Iterator[
         yield from _edit(3, insert_before(inner, line), f"before the loop in line {inner.span.line}")
     if loops:
         yield from _edit(4, insert_before(statement, line), f"before line {statement.span.line}")
-    after = _behind_backward(findings, statement)
+    after = behind_backward(findings, statement)
     if after is not None:
         yield from _edit(4, insert_after(after, line), f"after line {after.span.end_line}")
     if not loops and statement.function is not None:
@@ -120,7 +120,7 @@ def _edit(rank: int, edit: Edit | None, place: str) -> Iterator[tuple[int, Edit,
         yield rank, edit, place
 
 
-def _behind_backward(findings: Findings, statement: Statement) -> Statement | None:
+def behind_backward(findings: Findings, statement: Statement) -> Statement | None:
     """The statement of the failing backward in the same function and inside a loop."""
     for frame in findings.failure.chain:
         found = findings.book.statement(frame.span) if frame.editable else None

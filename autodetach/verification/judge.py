@@ -93,7 +93,8 @@ class Judge:
     ) -> list[Verdict]:
         """Criteria 1 to 5 on a patched project, run once; stops at the first that fails."""
         failed_at = standard.broken.failure.steps if standard.broken.failure else 0
-        horizon = Horizon(most=standard.progress, live_from=failed_at)
+        # where nothing tells how the graph should grow, it must not grow from the first step on
+        horizon = Horizon(most=standard.progress, live_from=failed_at if standard.reference is not None else 0)
         seen = self._seen.get((diff, standard.progress))
         if seen is None:
             seen = self._laboratory.observe(horizon, patched).wait().recording

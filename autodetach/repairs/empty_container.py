@@ -1,0 +1,79 @@
+"""A list of losses is never emptied, so every step sums the dead ones again: empty it once they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import libcst as cst
+
+from autodetach.diagnosis.findings import Findings, Point
+from autodetach.model import Edit
+from autodetach.repairs.interface import Cut, Example
+from autodetach.repairs.rebind_before import behind_backward, paths_in_callers
+from autodetach.source.edits.lines import insert_after, insert_at_start
+from autodetach.source.expression import Expression, Role
+from autodetach.source.statement import Statement
+
+
+class EmptyContainer:
+    """Tensors are collected for one backward and stay in the container for the next.
+
+    No expression can be wrapped: detaching what goes in would leave nothing to train. What is missing is a statement
+    that empties the container once it was used, or that starts it afresh where it is filled.
+    """
+
+    name: ClassVar[str] = "empty-container"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "a list on the agent",
+            "loss = torch.stack(self.losses).sum()\nloss.backward()\n",
+            "loss = torch.stack(self.losses).sum()\nloss.backward()\nself.losses.clear()\n",
+        ),
+    )
+
+    def cuts(self, findings: Findings) -> Iterable[Cut]:
+        wanted = findings.collected & findings.readings.keys()
+        if not wanted:
+            return
+        passed = {
+            p.span: p for reading in wanted for pair in findings.readings[reading] for p in findings.passed_by(pair)
+        }
+        for _, point in sorted(passed.items()):
+            if any(path for path in point.places) and point.expression.is_name_like:
+                for path, frame in paths_in_callers(findings, point, wanted):
+                    statement = findings.book.statement(frame.span)
+                    after = behind_backward(findings, statement) if statement is not None else None
+                    for rank, edit, where in self._clearings(path, statement, after):
+                        yield Cut(self.name, f"empty {path} {where}", (edit,), wanted, rank)
+            afresh = self._afresh(point)
+            if afresh is not None:
+                yield Cut(self.name, f"keep only the newest in line {point.span.line}", (afresh,), wanted, 2)
+
+    @staticmethod
+    def _clearings(path: str, statement: Statement | None, after: Statement | None) -> Iterable[tuple[int, Edit, str]]:
+        line = f"{path}.clear()"
+        if after is not None:
+            edit = insert_after(after, line)
+            if edit is not None:
+                yield 1, edit, f"after line {after.span.end_line}"
+        if statement is not None and statement.loops:
+            edit = insert_at_start(statement.loops[0], line)
+            if edit is not None:
+                yield 3, edit, f"at the start of the loop in line {statement.loops[0].span.line}"
+
+    @staticmethod
+    def _afresh(point: Point) -> Edit | None:
+        """``xs.append(x)`` → ``xs = [x]``."""
+        statement = point.expression.statement
+        node = statement.node
+        call = node.value if isinstance(node, cst.Expr) else None
+        if point.expression.role is not Role.ARGUMENT or not isinstance(call, cst.Call) or len(call.args) != 1:
+            return None
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "append":
+            return None
+        tree = statement.tree
+        owner = Expression(tree, call.func.value)
+        if not isinstance(owner.node, cst.Name | cst.Attribute) or call.args[0].value is not point.expression.node:
+            return None
+        return Edit(tree.source.name, statement.start, statement.end, f"{owner.code} = [{point.expression.code}]")
