@@ -31,8 +31,9 @@ UNDER_ANOMALY = """
 import runpy, sys, os, torch
 torch.autograd.set_detect_anomaly(True)
 sys.argv = sys.argv[1:]
-sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-runpy.run_path(sys.argv[0], run_name="__main__")
+path = os.path.abspath(sys.argv[0])
+sys.path[0] = os.path.dirname(path)
+runpy.run_path(path, run_name="__main__")  # absolute, as tracebacks of a plain run have it
 """
 
 Place = tuple[str, int]
