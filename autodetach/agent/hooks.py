@@ -84,7 +84,20 @@ def _optimizers(recorder):
         recorder.zeroed(list(self.parameters()))
         return plain_module_zero(self, *args, **kwargs)
 
+    plain_hook_step = base.__dict__["profile_hook_step"].__func__
+
+    def profile_hook_step(function):
+        hooked = plain_hook_step(function)
+
+        @functools.wraps(hooked)
+        def step(*args, **kwargs):
+            with recorder.stepping(args[1:], kwargs):
+                return hooked(*args, **kwargs)
+
+        return step
+
     base.__init__, base.zero_grad, torch.nn.Module.zero_grad = init, zero_grad, module_zero_grad
+    base.profile_hook_step = staticmethod(profile_hook_step)
     register_optimizer_step_pre_hook(recorder.before_step)
     register_optimizer_step_post_hook(recorder.after_step)
 

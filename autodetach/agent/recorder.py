@@ -4,12 +4,14 @@ The recorder patches torch where it must (each patch is named in :data:`PATCHES`
 alive, and when it fails itself says so and lets the program run on.
 """
 
+import contextlib
 import functools
 import os
 import sys
 import threading
 import time
 import traceback
+import types
 import weakref
 
 import torch
@@ -23,7 +25,7 @@ PATCHES = (
     "torch.autograd.backward",
     "torch.autograd.grad",
     "torch.autograd.Function.apply",
-    "torch.optim.Optimizer.__init__ and its step hooks",
+    "torch.optim.Optimizer.__init__, its step hooks and what calls them",
     "torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad",
     "torch.autograd.graph.saved_tensors_hooks",
     "threading.Thread._bootstrap_inner",
@@ -32,6 +34,13 @@ PATCHES = (
 
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}
 LIVE_SAMPLES = 24
+TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
+"""Other failures are often caught by the code that provokes them: ``t.numpy()``, else ``t.detach().numpy()``."""
+CAUGHT = "the program caught the error itself"
+
+# The methods of tensors that are written in Python hand themselves to us by name: what bears the name by then may be
+# the program's own function, which has called them already.
+_METHODS = {name: f for name, f in vars(torch.Tensor).items() if isinstance(f, types.FunctionType)}
 
 
 def recorder_failure(method):
@@ -48,6 +57,22 @@ def recorder_failure(method):
     return guarded
 
 
+class _Depth(threading.local):
+    """What a thread is in the middle of."""
+
+    backward = step = False
+
+
+def _in_transform():
+    """Whether ``torch.func.grad``, ``vmap`` or the like is at work: what it hands around are no plain tensors."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _name_of(method):
+    """The name under which a function is a method of tensors; empty if it is none."""
+    return next((name for name in _METHODS if vars(torch.Tensor)[name] is method), "")
+
+
 class Recorder:
     """One run's book-keeping. Subclasses add what a mode needs by overriding the ``on_…`` methods."""
 
@@ -59,7 +84,7 @@ class Recorder:
         self.sites = Sites(root, lambda site, chain: wire.send("site", site=site, chain=chain))
         self.steps = 0
         self.backwards = 0
-        self.paused = 0
+        self._depth = _Depth()
         self.events = []  # (sequence number, "backward" | "grad" | "step", its count, retained)
         self.last_event = 0
         self.optimizers = []  # weak references, in the order of their making
@@ -74,23 +99,55 @@ class Recorder:
         self._main = threading.get_ident()
         self._live_sampled = 0
 
+    # -- pauses -------------------------------------------------------------------------------------------------
+
+    @property
+    def paused(self):
+        """Whether this thread is inside a backward pass or an optimizer's step: torch's own work, not the program's."""
+        return self._depth.backward or self._depth.step
+
+    @contextlib.contextmanager
+    def stepping(self, args, kwargs):
+        """An optimizer steps. With a closure the program's own code runs in it, and is recorded."""
+        closure = any(callable(a) for a in (*args, *kwargs.values()))
+        before = self._depth.step
+        self._depth.step = not closure
+        try:
+            yield
+        finally:
+            self._depth.step = before
+
+    def safely(self, method, *args):
+        """The recorder's own part in a call of the program's: what it raises is told, and None comes out."""
+        try:
+            return method(*args)
+        except Exception:
+            self.wire.send("agent-error", text=traceback.format_exc(limit=-4))
+            return None
+
     # -- operations ---------------------------------------------------------------------------------------------
 
     def operation(self, func, args, kwargs):
         """Run one torch call of the program's; called with the mode switched off."""
+        if type(func) is types.FunctionType and not func.__module__.startswith("torch."):
+            func = _METHODS.get(_name_of(func), func)
         name = getattr(func, "__name__", "")
         if self.paused or name == "backward":
             return func(*args, **kwargs)
         if name == "__set__":
             result = func(*args, **kwargs)
             if func.__self__.__name__ == "requires_grad" and args[1]:
-                self.note_leaf(args[0], self.sites.at(sys._getframe(2)))
+                self.safely(self.note_leaf, args[0], self.safely(self.sites.at, sys._getframe(2)))
             return result
         if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
             return func(*args, **kwargs)
-        site = self.sites.at(sys._getframe(2))
+        site = self.safely(self.sites.at, sys._getframe(2))
+        if site is None:
+            return func(*args, **kwargs)
         occurrence = self.births.occurrence(site)
-        args, kwargs = self.before_operation(func, name, site, occurrence, args, kwargs)
+        before = self.safely(self.before_operation, func, name, site, occurrence, args, kwargs)
+        if before is not None:
+            args, kwargs = before
         start = sequence()
         try:
             result = self.call(func, name, site, args, kwargs)
@@ -100,9 +157,9 @@ class Recorder:
         end = sequence()
         if end > start:
             self.births.add(start, end, site, occurrence)
-        self.after_operation(func, name, site, occurrence, args, kwargs, result, start, end)
+        self.safely(self.after_operation, func, name, site, occurrence, args, kwargs, result, start, end)
         if name == "requires_grad_" or kwargs.get("requires_grad"):
-            self.note_leaf(result, site)
+            self.safely(self.note_leaf, result, site)
         return result
 
     def call(self, func, name, site, args, kwargs):
@@ -148,18 +205,22 @@ class Recorder:
 
     def function_apply(self, plain, cls, args, kwargs):
         """``SomeFunction.apply(...)`` passes through no torch function; it is an operation like any other."""
+        site = self.safely(self.sites.here)
+        if site is None:
+            return plain(cls, *args, **kwargs)
         with torch._C.DisableTorchFunction():
-            site = self.sites.here()
             occurrence = self.births.occurrence(site)
             name = f"{cls.__name__}.apply"
-            args, kwargs = self.before_operation(cls.apply, name, site, occurrence, args, kwargs)
+            before = self.safely(self.before_operation, cls.apply, name, site, occurrence, args, kwargs)
+        if before is not None:
+            args, kwargs = before
         start = sequence()
         result = plain(cls, *args, **kwargs)
         end = sequence()
         if end > start:
             self.births.add(start, end, site, occurrence)
         with torch._C.DisableTorchFunction():
-            self.after_operation(cls.apply, name, site, occurrence, args, kwargs, result, start, end)
+            self.safely(self.after_operation, cls.apply, name, site, occurrence, args, kwargs, result, start, end)
         return result
 
     # -- interventions ------------------------------------------------------------------------------------------
@@ -181,32 +242,36 @@ class Recorder:
 
     def backward(self, plain, call, roots, args, kwargs, retain, create):
         """One backward pass; ``call`` is "backward" or "grad"."""
-        if self.paused:
+        if self._depth.backward or _in_transform():
             return plain(*args, **kwargs)
-        site = self.sites.at(sys._getframe(2))
+        site = self.safely(self.sites.at, sys._getframe(2))
+        if site is None:
+            return plain(*args, **kwargs)
         if len(roots) == 1 and isinstance(args[0], torch.Tensor):
-            roots = [self.substitute_root(roots[0], site)]
+            roots = [self.safely(self.substitute_root, roots[0], site) if roots[0].requires_grad else roots[0]]
             args = (roots[0], *args[1:])
         number = self.backwards + 1
-        before = self.before_backward(call, roots, site, number, retain, create)
+        before = self.safely(self.before_backward, call, roots, site, number, retain, create)
         occurrence, start = self.births.occurrence(site), sequence()
-        self.paused += 1
+        self._depth.backward = True
         try:
             result = plain(*args, **kwargs)
         except Exception as error:
-            self.paused -= 1
+            self._depth.backward = False
             self.failure(error, site, call, roots)
             raise
-        self.paused -= 1
+        finally:
+            self._depth.backward = False
         if sequence() > start:  # create_graph=True
             self.births.add(start, sequence(), site, occurrence)
         self.backwards = number
         self._event(call, number, retain or create)
         self._send_backward(call, roots, site, number, retain, create, before)
-        self.after_backward(call, roots, site, number, retain, create)
+        self.safely(self.after_backward, call, roots, site, number, retain, create)
         if call == "grad":
-            self.gradients(result, roots, site, create)
+            self.safely(self.gradients, result, roots, site, create)
         if not self.optimizers and call == "backward":
+            self._goes_on()
             self._check_horizon()
         return result
 
@@ -273,10 +338,6 @@ class Recorder:
         return len(self.optimizers) - 1
 
     def before_step(self, optimizer, args, kwargs):
-        closure = any(callable(a) for a in args) or any(callable(v) for v in kwargs.values())
-        self._closure = closure
-        if not closure:
-            self.paused += 1
         self._read_gradients(optimizer)
 
     @recorder_failure
@@ -287,15 +348,11 @@ class Recorder:
             self._gradients = [trajectory.gradient_norm(p) for p in parameters]
 
     def after_step(self, optimizer, args, kwargs):
-        if not any(callable(a) for a in args) and not any(callable(v) for v in kwargs.values()):
-            self.paused = max(0, self.paused - 1)
-        else:
+        if not self._depth.step:  # with a closure the gradients are those of its last call
             self._read_gradients(optimizer)
         self.steps += 1
         self._event("step", self.steps)
-        if self.failed:
-            self.wire.send("note", text="the program caught the error itself and trained on")
-            self.failed = None
+        self._goes_on()
         self._send_step(optimizer)
         self._check_horizon()
 
@@ -348,12 +405,16 @@ class Recorder:
     def failure(self, error, site, call, roots=()):
         """An exception came out of torch: if it is one of ours, tell, and stop where nobody else would."""
         kind = messages.kind_of(error)
-        if kind is None or self.failed is error or getattr(error, "_autodetach_seen", False):
+        if kind is None or getattr(error, "_autodetach_seen", False):
             return
-        self.failed = error
+        error._autodetach_seen = True
+        serious = kind in TRAINING_FAILURES
+        if self.failed in TRAINING_FAILURES and not serious:
+            return
+        self.failed = kind
         self._send_failure(error, kind, site, call, roots)
         in_thread = threading.get_ident() != self._main
-        if in_thread or self.wire.in_child:
+        if serious and (in_thread or self.wire.in_child):
             # whoever waits for this thread or process might wait for ever
             self.finish("error", 1, "".join(traceback.format_exception(error)))
 
@@ -375,6 +436,12 @@ class Recorder:
     def describe_roots(self, roots):
         return {}
 
+    def _goes_on(self):
+        """The program trains: an error that it met before, it has dealt with."""
+        if self.failed:
+            self.wire.send("note", text=f"{CAUGHT} and trained on")
+            self.failed = None
+
     def stop(self, how):
         self.finish("stopped", 0, "")
 
@@ -390,8 +457,10 @@ class Recorder:
         os._exit(status)
 
     def send_end(self, how, status, text):
+        if how == "exit" and status == 0 and self.failed and self.failed not in TRAINING_FAILURES:
+            self.wire.send("note", text=CAUGHT)
         for report in self.at_end:
-            report()
+            self.safely(report)
         self.wire.send(
             "end",
             how=how,

@@ -139,6 +139,9 @@ class Reference(Observer):
         self._kinds = {
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
         }
+        self._kind_sites = {kind[3] for kind in self._kinds}
+        self._stale_windows = {}  # kind of reading -> backwards before its stale readings
+        self._alive_readings = {}  # (kind, birth) -> the backward before its first live reading
         self._uncut = {}  # kind of reading that is cut elsewhere -> [first, last] backward before an uncut reading
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
@@ -195,13 +198,15 @@ class Reference(Observer):
         in_place = writes_in_place(name)
 
         def operand(tensor, path):
+            path = path[:1]  # where in a list it stands changes from step to step
             node = tensor.grad_fn
             if node is None:
                 return tensor
             birth = None
             wanted = False
-            if self.wanted:
+            if self.wanted or site in self._kind_sites:
                 birth = self.births.of(tensor)
+            if self.wanted:
                 wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
             if self._dual and not wanted:
                 birth = self.births.of(tensor)
@@ -216,9 +221,13 @@ class Reference(Observer):
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
                         self._uncut.setdefault(kind, [self.backwards, 0])[1] = self.backwards
+                        if len(self._alive_readings) < MOST_PAIRS:
+                            self._alive_readings.setdefault((kind, birth), self.backwards)
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
+            if state != graph.ALIVE and birth is not None:
+                self._note_stale(birth, site, name, path)
             self._now.append(
                 (tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor))
             )
@@ -388,8 +397,26 @@ class Reference(Observer):
         )
         return number
 
+    def _note_stale(self, birth, site, name, path):
+        kind = (birth[0], birth[2], birth[3], site, name, path)
+        self._kinds.add(kind)
+        self._kind_sites.add(site)
+        self._stale_windows.setdefault(kind, set()).add(self.backwards)
+
     def _report_uncut(self):
-        self.wire.send("uncut", kinds=[[*kind, *span] for kind, span in self._uncut.items()])
+        """What a reading site takes beside what was cut there.
+
+        ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
+        """
+        stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
+        collected = {
+            kind
+            for (kind, birth), window in self._alive_readings.items()
+            if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
+        }
+        self.wire.send(
+            "uncut", kinds=[[*kind, *span] for kind, span in self._uncut.items()], collected=sorted(collected)
+        )
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""

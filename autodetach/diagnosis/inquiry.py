@@ -49,6 +49,9 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     starved = truncation.starved(findings)
     if found.failed and not truncation.loses_graph(found.replayed):
         return shared.investigate(laboratory, findings, settings, measured)
+    calls = shared.freed_by_grad(findings)
+    if calls:
+        return shared.first_order(laboratory, findings, settings, measured, calls)
     if starved:
         dual = shared.discarded_gradient(laboratory, findings, settings, measured)
         if dual is not None:

@@ -180,6 +180,8 @@ class Recording:
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
     uncut: Mapping[tuple[Any, ...], tuple[int, int]] = field(default_factory=dict)
     """Kind of reading that is cut elsewhere -> first and last backward before a reading of it that was not cut."""
+    collected: frozenset[tuple[Any, ...]] = frozenset()
+    """Kinds of readings that take old tensors together with new ones that turn stale later."""
     stale_roots: tuple[Root, ...] = ()
     failure: Failure | None = None
     failure_call: str = ""
@@ -366,6 +368,9 @@ class _Reader:
             (str(s), int(d), int(o), str(r), str(c), tuple(p)): (int(first), int(last))
             for s, d, o, r, c, p, first, last in e["kinds"]
         }
+        self.fields["collected"] = frozenset(
+            (str(s), int(d), int(o), str(r), str(c), tuple(p)) for s, d, o, r, c, p in e["collected"]
+        )
 
     def _fed(self, e: Json, _: Any) -> None:
         self.fields["fed"] = frozenset(int(i) for i in e["pairs"])

@@ -4,14 +4,14 @@ change. Each with the run that shows how the program would train without the fau
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Backward, Pair, Recording, Root
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Candidate, Cause, Evidence, FailureKind, Level
+from autodetach.model import Candidate, Cause, Evidence, FailureKind, Passed
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
 from autodetach.repairs.clone_operand import CloneOperand
@@ -22,7 +22,7 @@ from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.settings import Settings
-from autodetach.verification.criteria import Spread
+from autodetach.verification.criteria import Spread, same_training
 from autodetach.verification.judge import Standard
 
 PROOF = 8
@@ -107,6 +107,8 @@ def shared_in_one_step(
     findings = replace(findings, cause=Cause.SHARED_GRAPH)
     if earlier is None:
         return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
+    if earlier.call == "grad":
+        return first_order(laboratory, findings, settings, measured, (earlier,))
     kept = (
         laboratory.reference(horizon=horizon, cut_stale=False, interventions={"retain": [earlier.site]})
         .wait()
@@ -118,17 +120,53 @@ def shared_in_one_step(
     progress = kept.progress - failure.steps
     standard = Standard(findings.observed, kept, kept.progress, measured)
     chain = findings.observed.chain(earlier.site)
-    if earlier.call == "grad":
-        lost = Lost(failure, findings.observed, findings.book)
-        candidates = [*create_graph_at(lost, [earlier.site]), *KeepGraph().propose(findings, chain)]
-        return Inquiry(
-            tell(replace(findings, cause=Cause.FIRST_ORDER_GRAD)),
-            (Plan(tuple(candidates), standard),),
-            progress,
-        )
     candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
     candidates.sort(key=lambda c: (c.changed_lines, c.preference))
     return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), progress)
+
+
+def freed_by_grad(findings: Findings) -> tuple[Backward, ...]:
+    """The ``autograd.grad`` calls of the same step that freed what the failing backward needs."""
+    numbers = set()
+    for pair in findings.cuts:
+        for kind, n, kept in pair.since:
+            if kind == "step" or (kind == "backward" and not kept):
+                break
+            if kind == "grad" and not kept:
+                numbers.add(n)
+                break
+    return tuple(b for b in findings.reference.backwards if b.n in numbers)
+
+
+def first_order(
+    laboratory: Laboratory,
+    findings: Findings,
+    settings: Settings,
+    measured: Spread,
+    calls: tuple[Backward, ...],
+) -> Inquiry:
+    """A gradient was taken without a graph of its own, and its taking freed the graph.
+
+    If training is the same with that graph only kept as with the gradient differentiable, nothing was made of the
+    gradient that learns: then keeping it is enough.
+    """
+    failure = findings.failure
+    findings = replace(findings, cause=Cause.FIRST_ORDER_GRAD)
+    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    recording = findings.reference if calls[0] in findings.reference.backwards else findings.observed
+    sites = list(dict.fromkeys(call.site for call in calls))
+    chains = [recording.chain(site) for site in sites]
+    places = sorted({astuple(chain[0].span) for chain in chains if chain})
+    created = laboratory.intervene({"create": places}, horizon).wait().recording
+    kept = laboratory.intervene({"retain": sites}, horizon).wait().recording
+    if created.failure is not None:
+        return Inquiry(tell(findings))
+    lost = Lost(failure, recording, findings.book)
+    candidates = list(create_graph_at(lost, sites))
+    if kept.failure is None and isinstance(same_training(kept, created, measured), Passed):
+        candidates = [*(c for chain in chains[:1] for c in KeepGraph().propose(findings, chain)), *candidates]
+    standard = Standard(findings.observed, created, created.progress, measured)
+    return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), created.progress - failure.steps)
 
 
 def _stepped_between(findings: Findings, root: Root | None, measured: Spread) -> Inquiry:
@@ -232,6 +270,3 @@ def _cutting(findings: Findings) -> list[Candidate]:
 def _span(findings: Findings, site: str | None):  # type: ignore[no-untyped-def]
     frames = findings.frames(site)
     return frames[0].span if frames else None
-
-
-__all__ = ["Level", "discarded_gradient", "investigate", "shared_in_one_step"]

@@ -46,47 +46,34 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         findings = Findings(failure, observed, discovered, _relevant(discovered), book)
         return Truncation(discovered, discovered, findings, failed=True)
     horizon = Horizon(most=max(discovered.progress, failure.steps + 1), live_from=failure.steps)
-    wanted = {p.identity: p for p in _relevant(discovered)}
+    # of what collects in a container that is never emptied the first reading is meant; elsewhere none is
+    collected = discovered.collected
+    watch = sorted({kind[:3] for kind in collected})
+    wanted = {p.identity: p for p in _relevant(discovered) if p.reading not in collected}
     replayed = discovered
     for _ in range(MOST_REPLAYS):
-        replayed = laboratory.reference(list(wanted.values()), horizon, probes=True).wait().recording
-        fresh = [p for p in _relevant(replayed) if p.identity not in wanted and p.birth is not None]
+        replayed = (
+            laboratory.reference(list(wanted.values()), horizon, probes=True, interventions={"watch": watch})
+            .wait()
+            .recording
+        )
+        fresh = [p for p in _relevant(replayed) if p.identity not in wanted and p.reading not in collected]
         if not fresh:
             break
         wanted.update((p.identity, p) for p in fresh)
-    collected = collecting(discovered, replayed)
-    if collected:
-        wanted = {i: p for i, p in wanted.items() if p.reading not in collected}
-        watch = sorted({kind[:3] for kind in collected})
-        again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions={"watch": watch})
-        replayed = again.wait().recording
     tail = unfinished(replayed)
     if tail and replayed.failure is None and not collected:
         interventions = {"kinds": tail}
         again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions=interventions)
         replayed = again.wait().recording
     cuts = _relevant(replayed)
-    findings = Findings(failure, observed, replayed, cuts, book, collected=frozenset(collected))
+    findings = Findings(failure, observed, replayed, cuts, book, collected=collected)
     return Truncation(discovered, replayed, findings, failed=replayed.failure is not None)
 
 
 def _relevant(recording: Recording) -> tuple[Pair, ...]:
     wanted = recording.relevant
     return tuple(p for p in recording.pairs if p.id in wanted and p.birth is not None)
-
-
-def collecting(discovered: Recording, replayed: Recording) -> set[Reading]:
-    """Kinds of readings that take old tensors together with new ones of the same kind: a list that is never emptied.
-
-    There the first reading of each is meant, and only the later ones are not; elsewhere (the advantages of a rollout,
-    read again in every minibatch) none is.
-    """
-    stale = {(p.reading, p.read): p.birth for p in discovered.pairs if p.birth is not None}
-    return {
-        p.reading
-        for p in replayed.pairs
-        if p.birth is not None and p.state == "live" and stale.get((p.reading, p.read), p.birth) != p.birth
-    }
 
 
 def unfinished(replayed: Recording) -> list[Reading]:

@@ -33,7 +33,7 @@ class EmptyContainer:
     )
 
     def cuts(self, findings: Findings) -> Iterable[Cut]:
-        wanted = findings.collected & findings.readings.keys()
+        wanted = frozenset(findings.collected & findings.readings.keys())
         if not wanted:
             return
         passed = {

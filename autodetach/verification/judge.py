@@ -13,6 +13,7 @@ from autodetach.model import Candidate, Level, Passed, Rejected, Trial
 from autodetach.source.apply import only_intended
 from autodetach.source.book import SourceBook
 from autodetach.source.diff import unified_diff
+from autodetach.source.module import SourceModule
 from autodetach.verification import criteria
 from autodetach.verification.criteria import Spread, Verdict
 
@@ -82,7 +83,10 @@ class Judge:
             module = self._book.module(file)
             if module is None:
                 return Rejected(name, f"{file} cannot be edited")
-            text = data.decode(module.source.encoding, "replace")
+            try:
+                text = SourceModule.parse(file, data).text
+            except SourceError as error:
+                return Rejected(name, str(error))
             reason = only_intended(module, text, [e for e in candidate.edits if e.file == file])
             if reason:
                 return Rejected(name, reason)
