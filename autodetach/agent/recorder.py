@@ -409,7 +409,7 @@ class Recorder:
             return
         error._autodetach_seen = True
         serious = kind in TRAINING_FAILURES
-        if self.failed in TRAINING_FAILURES and not serious:
+        if not serious and (self.failed in TRAINING_FAILURES or self.wire.in_child):
             return
         self.failed = kind
         self._send_failure(error, kind, site, call, roots)

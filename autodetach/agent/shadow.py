@@ -4,9 +4,10 @@ For every result without a graph that was computed from something with one (or f
 node remembers the site and why: grad mode was off, the tensor was detached, the operation has no derivative, or the
 values came from a first-order ``autograd.grad``. Shadow nodes hold no tensors; they die with the last tensor that
 leads to them. When a backward fails for want of a graph, the shadow of its root is reported, oldest node first:
-``shadow`` {roots, nodes: [[site, call, reason, grad mode, inference, on path, switch], ...], left}.
-``on path`` is true where a gradient would have flowed from the root to that operation; ``switch`` is the site that
-switched grad mode off; ``left`` are the last places where a value left torch (``.item()``, ``.numpy()``).
+``shadow`` {roots, nodes: [[site, call, reason, grad mode, inference, on path, switch, learner], ...], left}.
+``on path`` is true where a gradient would have flowed from the root through that operation to something that learns;
+``switch`` is the site that switched grad mode off; ``learner`` is the (optimizer, place) of a parameter below it;
+``left`` are the last places where a value left torch (``.item()``, ``.numpy()``).
 """
 
 import functools
@@ -88,6 +89,15 @@ class Shadow(Observer):
         key = id(tensor)
         self._nodes[key] = (weakref.ref(tensor, lambda _, key=key: self._nodes.pop(key, None)), node)
 
+    def _learns(self, tensor):
+        """What makes a gradient through the tensor wanted: a parameter that an optimizer holds, or a graph."""
+        if tensor.grad_fn is not None:
+            return "graph"
+        held = self.held_parameters()
+        if not held:
+            return "leaf"
+        return held.get(tensor._cdata)
+
     def call(self, func, name, site, args, kwargs):
         if site in self._grad_on and not torch.is_grad_enabled():
             with torch.inference_mode(False), torch.enable_grad():
@@ -104,13 +114,14 @@ class Shadow(Observer):
             return
         if name in CREATING:
             return
-        parents, lost = [], False
+        parents, lost, learns = [], False, None
         for tensor in (*tensors(args), *tensors(kwargs)):
             node = self.node_of(tensor)
             if node is not None:
                 parents.append(node)
             elif tensor.requires_grad:
                 lost = True
+                learns = learns or self._learns(tensor)
         if not parents and not lost:
             return
         for tensor in tensors(result):
@@ -128,7 +139,9 @@ class Shadow(Observer):
                 else:
                     reason = "no-derivative"
                 # a gradient would come from here to something that needs one
-                rooted = reason != "no-derivative" and (lost or any(p.rooted for p in parents))
+                rooted = None
+                if reason != "no-derivative":
+                    rooted = learns or next((p.rooted for p in parents if p.rooted), None)
                 switch = None if torch.is_grad_enabled() else self._switch
                 where = self._checkpoints[-1] if reason == "checkpoint" else site
                 self._remember(tensor, Node(self._age, where, name, reason, parents, switch, rooted))
@@ -147,7 +160,7 @@ class Shadow(Observer):
         for tensor in tensors(result):
             if not tensor.requires_grad:
                 self._age += 1
-                self._remember(tensor, Node(self._age, site, "grad", "first-order", [], None, True))
+                self._remember(tensor, Node(self._age, site, "grad", "first-order", [], None, "gradient"))
 
     def describe_roots(self, roots):
         if not roots:
@@ -169,7 +182,16 @@ class Shadow(Observer):
                 todo += [(p, flows) for p in node.parents]
         rows, known = [], set()
         for node in sorted(seen, key=lambda n: n.age):
-            row = (node.site, node.call, node.reason, node.grad, node.inference, node in on_path, node.switch)
+            row = (
+                node.site,
+                node.call,
+                node.reason,
+                node.grad,
+                node.inference,
+                node in on_path,
+                node.switch,
+                str(node.rooted),
+            )
             if row not in known and len(rows) < 3000:
                 known.add(row)
                 rows.append(row)

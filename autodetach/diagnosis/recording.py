@@ -163,6 +163,8 @@ class Shade:
     on_path: bool
     switch: str | None
     """The site that had switched grad mode off."""
+    learner: str = ""
+    """A parameter below it that an optimizer holds."""
 
 
 @dataclass(frozen=True)
@@ -392,7 +394,7 @@ class _Reader:
 
     def _shadow(self, e: Json, _: Any) -> None:
         self.fields["shades"] = tuple(
-            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), w) for s, c, r, g, i, p, w in e["nodes"]
+            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), w, str(x)) for s, c, r, g, i, p, w, x in e["nodes"]
         )
         self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
 

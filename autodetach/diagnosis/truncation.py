@@ -47,7 +47,8 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         return Truncation(discovered, discovered, findings, failed=True)
     horizon = Horizon(most=max(discovered.progress, failure.steps + 1), live_from=failure.steps)
     # of what collects in a container that is never emptied the first reading is meant; elsewhere none is
-    collected = discovered.collected
+    together = {kind[:4] for kind in discovered.collected}
+    collected = frozenset(p.reading for p in _relevant(discovered) if p.reading[:4] in together)
     watch = sorted({kind[:3] for kind in collected})
     wanted = {p.identity: p for p in _relevant(discovered) if p.reading not in collected}
     replayed = discovered

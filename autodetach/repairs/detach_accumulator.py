@@ -10,6 +10,8 @@ import libcst as cst
 from autodetach.diagnosis.findings import Findings, Reading
 from autodetach.model import Edit
 from autodetach.repairs.interface import Cut, Example
+from autodetach.repairs.rebind_before import behind_backward
+from autodetach.source.edits.lines import insert_after
 from autodetach.source.expression import Expression
 from autodetach.source.statement import Statement
 
@@ -51,6 +53,13 @@ class DetachAccumulator:
             if edit is not None:
                 summary = f"detach {statement.targets[0]} as line {statement.span.line} adds to it"
                 yield Cut(self.name, summary, (edit,), frozenset(readings), 2)
+            # a total that starts as a plain 0.0 has no detach() the first time round
+            after = behind_backward(findings, statement)
+            target = statement.targets[0]
+            rebound = insert_after(after, f"{target} = {target}.detach()") if after is not None else None
+            if after is not None and rebound is not None:
+                summary = f"detach {target} after line {after.span.end_line}"
+                yield Cut(self.name, summary, (rebound,), frozenset(readings), 3)
 
 
 def _rewritten(statement: Statement) -> Edit | None:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import ClassVar
 
 from autodetach.diagnosis.recording import Shade
-from autodetach.model import Candidate, Edit
+from autodetach.model import Candidate, Edit, Level
 from autodetach.repairs.interface import Example, candidate
 from autodetach.repairs.lost import Lost
 from autodetach.source.edits.calls import drop_decorator
@@ -15,8 +15,8 @@ from autodetach.source.edits.lines import delete_statement, insert_after, insert
 from autodetach.source.edits.move import move_out_of_with
 from autodetach.source.statement import Statement
 
-Option = tuple[str, int, tuple[Edit, ...]]
-"""What it does in words, how good that is (the lower the better), and the edits."""
+Option = tuple[str, int, tuple[Edit, ...], Level]
+"""What it does in words, how good that is (the lower the better), the edits, and the best level it can reach."""
 
 
 class MoveOutOfNoGrad:
@@ -45,9 +45,10 @@ class MoveOutOfNoGrad:
             patch = candidate(
                 lost.book,
                 self.name,
-                "; ".join(dict.fromkeys(words for words, _, _ in chosen)),
-                [edit for _, _, edits in chosen for edit in edits],
-                preference=max(rank for _, rank, _ in chosen),
+                "; ".join(dict.fromkeys(words for words, _, _, _ in chosen)),
+                [edit for _, _, edits, _ in chosen for edit in edits],
+                preference=max(rank for _, rank, _, _ in chosen),
+                level=Level.UNSAFE if any(level is Level.UNSAFE for *_, level in chosen) else Level.SAFE,
             )
             if patch is not None:
                 yield patch
@@ -77,11 +78,27 @@ class MoveOutOfNoGrad:
         edits = move_out_of_with(block, moved)
         if edits is not None and len(moved) < len(children):
             lines = ", ".join(str(s.span.line) for s in moved)
-            yield f"move line {lines} out of the block in line {block.span.line}", 0, edits
+            yield f"move line {lines} out of the block in line {block.span.line}", 0, edits, Level.SAFE
         edits = move_out_of_with(block, children)
         if edits is not None:
-            rank = 0 if len(moved) == len(children) else 1
-            yield f"dissolve the block in line {block.span.line}", rank, edits
+            whole = len(moved) == len(children)
+            level = Level.UNSAFE if self._two_meanings(lost, children, shades) else Level.SAFE
+            yield f"dissolve the block in line {block.span.line}", 0 if whole else 1, edits, level
+
+    @staticmethod
+    def _two_meanings(lost: Lost, children: Sequence[Statement], shades: Sequence[Shade]) -> bool:
+        """Whether the same parameters feed the loss through two statements that know nothing of each other.
+
+        One may be the prediction and the other the target that the block was written for.
+        """
+        learners: dict[int, set[str]] = {}
+        for shade in shades:
+            for statement in lost.statements(shade.site):
+                for i, child in enumerate(children):
+                    if _holds(child, statement):
+                        learners.setdefault(i, set()).add(shade.learner)
+        pairs = ((i, j) for i in learners for j in learners if i < j)
+        return any(learners[i] & learners[j] and children[i].independent_of(children[j]) for i, j in pairs)
 
     @staticmethod
     def _end_of_mode(statement: Statement) -> Iterable[Option]:
@@ -93,10 +110,10 @@ class MoveOutOfNoGrad:
             last = function.body[-1]
             back = insert_before(last, code) if last.kind == "Return" else insert_after(last, code)
             if back is not None:
-                yield f"switch grad mode on again where the function of {place} ends", 0, (back,)
+                yield f"switch grad mode on again where the function of {place} ends", 0, (back,), Level.SAFE
         gone = delete_statement(statement)
         if gone is not None:
-            yield f"do not switch grad mode off in {place}", 1, (gone,)
+            yield f"do not switch grad mode off in {place}", 1, (gone,), Level.SAFE
 
     @staticmethod
     def _without_decorator(lost: Lost, switch: str, shades: Sequence[Shade]) -> Iterable[Option]:
@@ -115,7 +132,7 @@ class MoveOutOfNoGrad:
                 if any(word in decorator.code for word in ("no_grad", "inference_mode", "set_grad_enabled")):
                     edit = drop_decorator(function, decorator)
                     if edit is not None:
-                        yield f"drop @{decorator.code} in line {decorator.span.line}", 0, (edit,)
+                        yield f"drop @{decorator.code} in line {decorator.span.line}", 0, (edit,), Level.SAFE
                         return
 
 
