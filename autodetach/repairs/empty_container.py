@@ -41,11 +41,11 @@ class EmptyContainer:
         }
         for _, point in sorted(passed.items()):
             if any(path for path in point.places) and point.expression.is_name_like:
-                for path, frame in paths_in_callers(findings, point, wanted):
+                for path, frame, led_to in paths_in_callers(findings, point, wanted):
                     statement = findings.book.statement(frame.span)
                     after = behind_backward(findings, statement) if statement is not None else None
                     for rank, edit, where in self._clearings(path, statement, after):
-                        yield Cut(self.name, f"empty {path} {where}", (edit,), wanted, rank)
+                        yield Cut(self.name, f"empty {path} {where}", (edit,), led_to, rank)
             afresh = self._afresh(point)
             if afresh is not None:
                 yield Cut(self.name, f"keep only the newest in line {point.span.line}", (afresh,), wanted, 2)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import libcst as cst
 
 from autodetach.diagnosis.findings import Findings, Point, Reading
-from autodetach.model import Edit, Frame
+from autodetach.model import Edit, Frame, Span
 from autodetach.repairs.interface import Cut, Example
 from autodetach.repairs.places import structure_at
 from autodetach.source.edits.containers import detached_code
@@ -46,12 +46,12 @@ class RebindBefore:
             if not readings:
                 continue
             structure = structure_at(point)
-            for path, frame in paths_in_callers(findings, point, readings):
+            for path, frame, led_to in paths_in_callers(findings, point, readings):
                 code = detached_code(path, structure, repeatable=True)
                 if code is None or not _assignable(path):
                     continue
                 for rank, edit, place in _places(findings, frame, path, code):
-                    yield Cut(self.name, f"rebind {path} to its detached value {place}", (edit,), readings, rank)
+                    yield Cut(self.name, f"rebind {path} to its detached value {place}", (edit,), led_to, rank)
 
 
 def _assignable(path: str) -> bool:
@@ -62,25 +62,28 @@ def _assignable(path: str) -> bool:
     return isinstance(node, cst.Name | cst.Attribute | cst.Subscript)
 
 
-def paths_in_callers(findings: Findings, point: Point, readings: frozenset[Reading]) -> Iterator[tuple[str, Frame]]:
-    """The state's name in the frame that reads it, then in the callers' frames: ``self.h`` is ``model.h`` there."""
-    seen = set()
+def paths_in_callers(
+    findings: Findings, point: Point, readings: frozenset[Reading]
+) -> Iterator[tuple[str, Frame, frozenset[Reading]]]:
+    """The state's name in the frame that reads it, then in the callers' frames: ``self.h`` is ``model.h`` there.
+
+    With each name come the readings that it leads to: of two layers of a kind each has a name of its own outside.
+    """
+    found: dict[tuple[str, Span], tuple[Frame, set[Reading]]] = {}
     for reading in sorted(readings, key=repr):
         frames = findings.frames(reading[3])
         inside = [i for i, f in enumerate(frames) if f.span.contains(point.span)]
         if not inside:
             continue
-        path = point.expression.code
+        path: str | None = point.expression.code
         for i in range(inside[0], len(frames)):
-            if (path, frames[i].span) not in seen:
-                seen.add((path, frames[i].span))
-                yield path, frames[i]
-            if i + 1 == len(frames):
+            assert path is not None
+            found.setdefault((path, frames[i].span), (frames[i], set()))[1].add(reading)
+            path = _in_caller(findings, path, frames[i], frames[i + 1]) if i + 1 < len(frames) else None
+            if path is None:
                 break
-            outer = _in_caller(findings, path, frames[i], frames[i + 1])
-            if outer is None:
-                break
-            path = outer
+    for (name, _), (frame, some) in found.items():
+        yield name, frame, frozenset(some)
 
 
 def _in_caller(findings: Findings, path: str, callee: Frame, caller: Frame) -> str | None:
