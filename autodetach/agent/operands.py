@@ -19,6 +19,10 @@ IN_PLACE_OPERATORS = frozenset(
 )
 
 
+DROPPED = object()
+"""What ``replace``'s function returns for a tensor that is left out of its list."""
+
+
 def writes_in_place(name):
     return name in IN_PLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
 
@@ -29,6 +33,8 @@ def replace(value, path, function):
         return function(value, path)
     if type(value) in (list, tuple) and value:
         changed = [replace(v, (*path, i), function) for i, v in enumerate(value)]
+        if any(v is DROPPED for v in changed):
+            return type(value)(v for v in changed if v is not DROPPED) or value
         if any(a is not b for a, b in zip(changed, value, strict=True)):
             return type(value)(changed)
     return value

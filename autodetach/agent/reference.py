@@ -22,7 +22,7 @@ import weakref
 import torch
 
 from . import graph
-from .operands import READERS, has_float, replace, tensors, writes_in_place
+from .operands import DROPPED, READERS, has_float, replace, tensors, writes_in_place
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
@@ -146,6 +146,8 @@ class Reference(Observer):
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
         self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
+        # old tensors that are taken out of a list here: (maker's site, distance, output, reading site)
+        self._drop = {tuple(kind) for kind in self.interventions.get("drop") or ()}
         self._dual_values = {kind[:3] for kind in self._dual}
         self._dual_values.update(tuple(value) for value in self.interventions.get("watch") or ())
         self._memo = {}
@@ -197,8 +199,8 @@ class Reference(Observer):
             return args, kwargs
         in_place = writes_in_place(name)
 
-        def operand(tensor, path):
-            path = path[:1]  # where in a list it stands changes from step to step
+        def operand(tensor, place):
+            path = place[:1]  # where in a list it stands changes from step to step
             node = tensor.grad_fn
             if node is None:
                 return tensor
@@ -233,6 +235,8 @@ class Reference(Observer):
             )
             if in_place and path == (0,):
                 return self._cut_target(tensor)
+            if self._drop and len(place) > 1 and birth and (birth[0], birth[2], birth[3], site) in self._drop:
+                return DROPPED
             return tensor.detach()
 
         args = tuple(replace(a, (i,), operand) for i, a in enumerate(args))
@@ -254,7 +258,7 @@ class Reference(Observer):
             return
         if name in READERS or not torch.is_grad_enabled():
             return
-        if not has_float(result) and not any(item[5] for item in cut):
+        if name != "__setitem__" and not has_float(result) and not any(item[5] for item in cut):
             return
         marks, live, parameter = {}, False, False
         for tensor in (*tensors(args), *tensors(kwargs)):

@@ -214,20 +214,18 @@ def discarded_gradient(
     if kept.failure is not None or not _discarded(kept, sites, pairs):
         return None
     births = {p.birth for p in findings.cuts}
-    flows = [f for f in findings.reference.flows if f.birth in births]
+    numbers = {b.n for b in findings.reference.backwards if b.site in sites}
+    read = {i for n, ids in findings.reference.reached.items() if n in numbers for i in ids}
+    kinds = {f.kind for f in findings.reference.flows if f.birth in births}
+    kinds |= {p.reading for p in findings.cuts if p.id in read}
     dual = (
-        laboratory.reference(
-            horizon=horizon,
-            cut_stale=False,
-            probes=True,
-            interventions={"kinds": [f.kind for f in flows]},
-        )
+        laboratory.reference(horizon=horizon, cut_stale=False, probes=True, interventions={"kinds": sorted(kinds)})
         .wait()
         .recording
     )
     reached = dual.relevant
     cuts = tuple(p for p in dual.pairs if p.id in reached and p.birth is not None)
-    if dual.failure is not None or not cuts:
+    if dual.failure is not None or not cuts or not isinstance(same_training(dual, kept, measured), Passed):
         return None
     found = Findings(failure, findings.observed, dual, cuts, findings.book, Cause.DISCARDED_GRADIENT)
     standard = Standard(findings.observed, dual, dual.progress, measured)

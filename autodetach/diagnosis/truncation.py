@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autodetach.diagnosis.findings import Findings, Reading
 from autodetach.diagnosis.recording import Leaf, Pair, Recording
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Cause
+from autodetach.model import Cause, Json
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 
@@ -49,12 +49,12 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
     # of what collects in a container that is never emptied the first reading is meant; elsewhere none is
     together = {kind[:4] for kind in discovered.collected}
     collected = frozenset(p.reading for p in _relevant(discovered) if p.reading[:4] in together)
-    watch = sorted({kind[:3] for kind in collected})
+    interventions: Json = {"watch": sorted({k[:3] for k in collected}), "drop": sorted({k[:4] for k in collected})}
     wanted = {p.identity: p for p in _relevant(discovered) if p.reading not in collected}
     replayed = discovered
     for _ in range(MOST_REPLAYS):
         replayed = (
-            laboratory.reference(list(wanted.values()), horizon, probes=True, interventions={"watch": watch})
+            laboratory.reference(list(wanted.values()), horizon, probes=True, interventions=interventions)
             .wait()
             .recording
         )
@@ -64,8 +64,9 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         wanted.update((p.identity, p) for p in fresh)
     tail = unfinished(replayed)
     if tail and replayed.failure is None and not collected:
-        interventions = {"kinds": tail}
-        again = laboratory.reference(list(wanted.values()), horizon, probes=True, interventions=interventions)
+        again = laboratory.reference(
+            list(wanted.values()), horizon, probes=True, interventions=interventions | {"kinds": tail}
+        )
         replayed = again.wait().recording
     cuts = _relevant(replayed)
     findings = Findings(failure, observed, replayed, cuts, book, collected=collected)
