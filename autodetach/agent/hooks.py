@@ -3,10 +3,15 @@
 import functools
 import multiprocessing
 import multiprocessing.context
+import multiprocessing.process
+import sys
 import threading
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from .deserted import child_died, thread_died
+from .program import hide_own_frames
 
 
 def install(recorder, mode_class):
@@ -14,7 +19,7 @@ def install(recorder, mode_class):
     _function_apply(recorder)
     _optimizers(recorder)
     _threads(recorder, mode_class)
-    _processes()
+    _processes(recorder)
 
 
 def _roots(tensors):
@@ -108,14 +113,35 @@ def _threads(recorder, mode_class):
 
     @functools.wraps(plain)
     def bootstrap(self):
+        plain_hook = self._invoke_excepthook
+
+        def hook(thread):
+            error = sys.exc_info()[1]
+            if isinstance(error, Exception):
+                hide_own_frames(error)
+                thread_died(recorder, error)
+            plain_hook(thread)
+
+        self._invoke_excepthook = hook
         with mode_class(recorder):
             plain(self)
 
     threading.Thread._bootstrap_inner = bootstrap
 
 
-def _processes():
+def _processes(recorder):
     """Children are forked, so that they inherit the recorder; a spawned interpreter would know nothing of it."""
+    base = multiprocessing.process.BaseProcess
+    plain_bootstrap = base._bootstrap
+
+    @functools.wraps(plain_bootstrap)
+    def bootstrap(self, *args, **kwargs):
+        status = plain_bootstrap(self, *args, **kwargs)
+        if status == 1:
+            child_died(recorder)
+        return status
+
+    base._bootstrap = bootstrap
     fork = multiprocessing.get_context("fork")
     plain = multiprocessing.context.DefaultContext.get_context
 

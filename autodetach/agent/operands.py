@@ -23,6 +23,9 @@ DROPPED = object()
 """What ``replace``'s function returns for a tensor that is left out of its list."""
 
 
+FIXED, ANY = 3, -1
+
+
 def writes_in_place(name):
     return name in IN_PLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
 
@@ -32,7 +35,9 @@ def replace(value, path, function):
     if isinstance(value, torch.Tensor):
         return function(value, path)
     if type(value) in (list, tuple) and value:
-        changed = [replace(v, (*path, i), function) for i, v in enumerate(value)]
+        # a short list is a fixed set of operands; where a tensor stands in a long one changes from step to step
+        fixed = len(value) <= FIXED
+        changed = [replace(v, (*path, i if fixed else ANY), function) for i, v in enumerate(value)]
         if any(v is DROPPED for v in changed):
             return type(value)(v for v in changed if v is not DROPPED) or value
         if any(a is not b for a, b in zip(changed, value, strict=True)):

@@ -41,7 +41,7 @@ class Program:
         except SystemExit as leaving:
             return self._status(leaving.code), ""
         except BaseException as error:
-            _hide_own_frames(error)
+            hide_own_frames(error)
             text = "".join(traceback.format_exception(error))
             _tell_hook(error)
             return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1, text
@@ -123,7 +123,7 @@ def _tell_hook(error):
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException as broken:
-        _hide_own_frames(broken)
+        hide_own_frames(broken)
         broken.__context__ = None
         sys.stderr.write("Error in sys.excepthook:\n")
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
@@ -131,7 +131,7 @@ def _tell_hook(error):
         sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def _hide_own_frames(error):
+def hide_own_frames(error):
     """Take this agent out of the tracebacks of an error and of those behind it."""
     todo, seen = [error], set()
     while todo:

@@ -29,7 +29,7 @@ PATCHES = (
     "torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad",
     "torch.autograd.graph.saved_tensors_hooks",
     "threading.Thread._bootstrap_inner",
-    "multiprocessing: children are forked",
+    "multiprocessing.process.BaseProcess._bootstrap; children are forked",
 )
 
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}

@@ -199,8 +199,7 @@ class Reference(Observer):
             return args, kwargs
         in_place = writes_in_place(name)
 
-        def operand(tensor, place):
-            path = place[:1]  # where in a list it stands changes from step to step
+        def operand(tensor, path):
             node = tensor.grad_fn
             if node is None:
                 return tensor
@@ -235,7 +234,7 @@ class Reference(Observer):
             )
             if in_place and path == (0,):
                 return self._cut_target(tensor)
-            if self._drop and len(place) > 1 and birth and (birth[0], birth[2], birth[3], site) in self._drop:
+            if self._drop and len(path) > 1 and birth and (birth[0], birth[2], birth[3], site) in self._drop:
                 return DROPPED
             return tensor.detach()
 

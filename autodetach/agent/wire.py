@@ -49,6 +49,12 @@ class Wire:
         except OSError:
             pass  # the program closed or filled it: the parent sees a run that ends without "end"
 
+    def speak_for_parent(self):
+        """In a process that was forked to speak for the one that forked it, and to hold nothing else of it open."""
+        self._pid = os.getpid()
+        os.closerange(3, self._fd)
+        os.closerange(self._fd + 1, 1024)
+
     @property
     def in_child(self):
         return os.getpid() != self._pid or self._process != 0
