@@ -141,7 +141,7 @@ class Reference(Observer):
         }
         self._kind_sites = {kind[3] for kind in self._kinds}
         self._stale_windows = {}  # kind of reading -> backwards before its stale readings
-        self._alive_readings = {}  # (kind, birth) -> the backward before its first live reading
+        self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
         self._uncut = {}  # kind of reading that is cut elsewhere -> [first, last] backward before an uncut reading
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
@@ -222,7 +222,7 @@ class Reference(Observer):
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
                         self._uncut.setdefault(kind, [self.backwards, 0])[1] = self.backwards
-                        if len(self._alive_readings) < MOST_PAIRS:
+                        if node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS:
                             self._alive_readings.setdefault((kind, birth), self.backwards)
                 return tensor
             if birth is None:
