@@ -15,7 +15,9 @@ SERVE = Path(__file__).parents[2] / "autodetach" / "agent" / "serve.py"
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     """A project whose package is installed, editable, in the server's interpreter."""
-    return tmp_path_factory.mktemp("original")
+    folder = tmp_path_factory.mktemp("original")
+    (folder / "src" / "pack").mkdir(parents=True)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +220,7 @@ def test_runs_do_not_see_what_others_did_to_torch(server, project):
 def test_an_editable_install_means_the_copy(server, original, tmp_path):
     """The project's own package is on the path by an editable install: in a run the copy is meant."""
     for folder, word in ((original, "original"), (tmp_path / "copy", "copy")):
-        (folder / "src" / "pack").mkdir(parents=True)
+        (folder / "src" / "pack").mkdir(parents=True, exist_ok=True)
         (folder / "src" / "pack" / "__init__.py").write_text(f"word = {word!r}\n")
         (folder / "main.py").write_text("from pack import word\nprint(word)\n")
     copied = server.wait(server.start(tmp_path / "copy", entry="main.py", project=str(original)))
