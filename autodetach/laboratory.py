@@ -38,8 +38,8 @@ class Observation:
 class Experiment:
     """A run under way."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, process: str) -> None:
+        self._run, self._process = run, process
 
     def wait(self) -> Observation:
         try:
@@ -47,7 +47,7 @@ class Experiment:
         except BaseException:
             self._run.kill()
             raise
-        return Observation(recording.read(result.events), result)
+        return Observation(recording.read(result.events, self._process), result)
 
 
 class Laboratory:
@@ -55,6 +55,8 @@ class Laboratory:
 
     def __init__(self, session: Session, project: Project, settings: Settings, tell: Callable[[str], None]) -> None:
         self._session, self._project, self._settings, self._tell = session, project, settings, tell
+        self.process = ""
+        """The name of the child process whose training is followed; empty for the program itself."""
 
     def observe(
         self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
@@ -100,7 +102,8 @@ class Laboratory:
             }
         payload.update(more)
         return Experiment(
-            self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event)
+            self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event),
+            self.process,
         )
 
     def _event(self, event: Json) -> None:

@@ -130,6 +130,7 @@ def _run(work: _Work) -> tuple[Recording, Outcome | None]:
     """The program as it is: its recording, and the outcome where there is no failure of ours."""
     work.progress.stage(f"running {work.settings.program}")
     seen = work.laboratory.observe().wait()
+    work.laboratory.process = seen.recording.process
     if seen.recording.failure is None:
         return seen.recording, replace(_nothing_of_ours(seen, work.settings), **_facts(work))  # type: ignore[arg-type]
     return seen.recording, None

@@ -15,7 +15,7 @@ import weakref
 
 import torch
 
-from .operands import tensors
+from .operands import replace, tensors
 from .recorder import recorder_failure
 from .reference import Observer
 
@@ -101,6 +101,8 @@ class Shadow(Observer):
     def call(self, func, name, site, args, kwargs):
         if site in self._grad_on and not torch.is_grad_enabled():
             with torch.inference_mode(False), torch.enable_grad():
+                # what was made in inference mode cannot be saved for backward, a copy can
+                args = tuple(replace(a, (), lambda t, _: t.clone() if t.is_inference() else t) for a in args)
                 return func(*args, **kwargs)
         return func(*args, **kwargs)
 

@@ -3,7 +3,7 @@
 ==============  ====================================================================================
 ``event``       fields
 ==============  ====================================================================================
-hello           version, process (0 for the program itself, then one a child), pid
+hello           version, process (0 for the program itself, a child's pid), pid, name (of the child)
 site            site (a hash that is the same in every run), chain: [[file, line, column, end line,
                 end column, function, editable], ...] innermost first
 backward        n, call ("backward" or "grad"), site, steps, loss: [float], retain, create, leaves
@@ -24,6 +24,7 @@ stop            the verdict is complete: the parent may end the run
 import json
 import math
 import os
+import sys
 
 VERSION = 1
 
@@ -40,7 +41,9 @@ class Wire:
         pid = os.getpid()
         if pid != self._pid:  # a forked child speaks under a number of its own
             self._pid, self._process = pid, pid
-            self.send("hello", version=VERSION, pid=pid)
+            names = sys.modules.get("multiprocessing.process")
+            name = names.current_process().name if names is not None else ""
+            self.send("hello", version=VERSION, pid=pid, name=name)
         fields["event"] = event
         fields["process"] = self._process
         line = json.dumps(fields, default=str, separators=(",", ":")) + "\n"

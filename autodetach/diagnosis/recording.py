@@ -198,6 +198,8 @@ class Recording:
     notes: tuple[str, ...] = ()
     agent_errors: tuple[str, ...] = ()
     has_optimizer: bool = False
+    process: str = ""
+    """The name of the child process that this is of; empty for the program itself."""
 
     def chain(self, site: str | None) -> Chain:
         return self.sites.get(site or "", ())
@@ -299,6 +301,9 @@ class _Reader:
         method = getattr(self, f"_{kind.replace('-', '_')}", None)
         if method is not None:
             method(e, sites)
+
+    def _hello(self, e: Json, _: Any) -> None:
+        self.fields["process"] = str(e.get("name") or "")
 
     def _step(self, e: Json, _: Any) -> None:
         self.lists["steps"].append(
@@ -434,8 +439,8 @@ class _Reader:
         )
 
 
-def read(events: Iterable[Json]) -> Recording:
-    """The recording of the process that trains: where a child failed or trained, that child's."""
+def read(events: Iterable[Json], process: str = "") -> Recording:
+    """The recording of the process of that name, else of the one that trains (or failed), be it a child."""
     sites: dict[str, Chain] = {}
     readers: dict[int, _Reader] = {}
     for event in events:
@@ -449,4 +454,5 @@ def read(events: Iterable[Json]) -> Recording:
             continue
     if not readers:
         return Recording(sites={})
-    return max(readers.values(), key=lambda r: r.weight).recording(sites)
+    named = [r for r in readers.values() if process and r.fields.get("process") == process]
+    return max(named or readers.values(), key=lambda r: r.weight).recording(sites)

@@ -78,7 +78,11 @@ class MoveOutOfNoGrad:
         edits = move_out_of_with(block, moved)
         if edits is not None and len(moved) < len(children):
             lines = ", ".join(str(s.span.line) for s in moved)
-            yield f"move line {lines} out of the block in line {block.span.line}", 0, edits, Level.SAFE
+            words = f"move line {lines} out of the block in line {block.span.line}"
+            yield words, 0, edits, Level.SAFE
+            weaker = _no_grad_instead(block) if any(s.inference for s in shades) else None
+            if weaker is not None:
+                yield f"{words}, and make that no_grad", 1, (*edits, weaker), Level.SAFE
         edits = move_out_of_with(block, children)
         if edits is not None:
             whole = len(moved) == len(children)
@@ -134,6 +138,17 @@ class MoveOutOfNoGrad:
                     if edit is not None:
                         yield f"drop @{decorator.code} in line {decorator.span.line}", 0, (edit,), Level.SAFE
                         return
+
+
+def _no_grad_instead(block: Statement) -> Edit | None:
+    """What is made in inference mode can never be saved for backward; without gradients it can."""
+    source = block.tree.source
+    header = source.text[block.start : block.body[0].start]
+    at = header.find("inference_mode")
+    if at < 0 or header.count("inference_mode") > 1:
+        return None
+    start = block.start + at
+    return Edit(source.name, start, start + len("inference_mode"), "no_grad")
 
 
 def _alone(statement: Statement) -> bool:
