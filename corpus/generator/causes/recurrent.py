@@ -105,10 +105,10 @@ def _held_by_loop(program: _Program) -> Draft:
             forward += box.unpack("$state⟦use?⟧", names) if box.kind == "bare" else box.unpack("$state", names)
             forward = [line.replace("⟦use?⟧", "⟦use?.detach()⟧") for line in forward]
             places -= set() if box.kind == "bare" else {"use"}
-            given = taken = ", ".join(names)
+            given = taken = f"({', '.join(names)})" if program.pair else ", ".join(names)
         setup, per_tick = kit.loss("$out", "$y[:, tick]")
         loss_setup = setup
-        call = _call(program, "$x[:, tick]", given)
+        call = f"$model($x[:, tick], {given})"
         forward += [
             "$loss = 0.0",
             "for tick in range($x.size(1)):",
@@ -116,7 +116,7 @@ def _held_by_loop(program: _Program) -> Draft:
             f"    $loss = $loss + {per_tick}",
         ]
     else:
-        forward += [f"$out, {taken} = {_call(program, '$x', given)}", f"$loss = {loss}"]
+        forward += [f"$out, {taken} = $model($x, {given})", f"$loss = {loss}"]
     tail = []
     if not program.packed_by_model and not (box.kind == "bare" and taken == "$state"):
         tail = box.store("$state", program.guarded("store", names))
@@ -154,12 +154,6 @@ def _by_parts(program: _Program) -> tuple[str, str, str, list[str]]:
     signature = f"$x, {', '.join(names)}"
     lines = [*program.compute, f"return self.head({program.output}), {', '.join(kept)}"]
     return signature, ", ".join(reads), "$state" if direct else ", ".join(names), lines
-
-
-def _call(program: _Program, x: str, given: str) -> str:
-    if program.ticks and program.pair and not program.packed_by_model:
-        given = f"({given})"
-    return f"$model({x}, {given})"
 
 
 def _cut_unless_none(box: Container) -> list[str]:
