@@ -100,8 +100,9 @@ def walk(node, limit=200_000):
                 todo.append(parent)
 
 
-def live_nodes():
-    """How many autograd nodes the process keeps alive, garbage not counted."""
+def live_nodes(before):
+    """How many autograd nodes the process keeps alive, garbage not counted; and how many of them have a sequence
+    number below ``before``."""
     gc.collect()
     tensors = [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]
     seen, todo = set(), []
@@ -116,4 +117,4 @@ def live_nodes():
             if parent not in seen:
                 seen.add(parent)
                 todo.append(parent)
-    return len(seen)
+    return len(seen), sum(not is_leaf_node(n) and n._sequence_nr() < before for n in seen)

@@ -33,7 +33,8 @@ PATCHES = (
 )
 
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}
-LIVE_SAMPLES = 24
+LIVE_EVERY, LIVE_THEN = 12, 4
+"""Live nodes are counted after each of so many steps, and after every so many steps from then on."""
 TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
 """Other failures are often caught by the code that provokes them: ``t.numpy()``, else ``t.detach().numpy()``."""
 CAUGHT = "the program caught the error itself"
@@ -97,7 +98,6 @@ class Recorder:
         self.horizon = request.get("horizon") or {}
         self.interventions = request.get("interventions") or {}
         self._main = threading.get_ident()
-        self._live_sampled = 0
 
     # -- pauses -------------------------------------------------------------------------------------------------
 
@@ -396,11 +396,15 @@ class Recorder:
     @recorder_failure
     def _sample_live(self):
         since = self.horizon.get("live_from")
-        if since is None or self.progress < since or self._live_sampled >= LIVE_SAMPLES:
+        if since is None or self.progress < since:
             return
-        self._live_sampled += 1
+        passed = self.progress - since
+        if passed > LIVE_EVERY and passed % LIVE_THEN:
+            return
+        before = next((at for at, kind, count, _ in self.events if count >= since and kind != "grad"), 0)
         with torch._C.DisableTorchFunction():
-            self.wire.send("live", n=self.progress, nodes=graph.live_nodes())
+            nodes, old = graph.live_nodes(before)
+        self.wire.send("live", n=self.progress, nodes=nodes, old=old)
 
     def failure(self, error, site, call, roots=()):
         """An exception came out of torch: if it is one of ours, tell, and stop where nobody else would."""

@@ -140,9 +140,10 @@ class Reference(Observer):
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
         }
         self._kind_sites = {kind[3] for kind in self._kinds}
+        self._cut_windows = {}  # kind of reading -> backwards before its cut readings
         self._stale_windows = {}  # kind of reading -> backwards before its stale readings
         self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
-        self._uncut = {}  # kind of reading that is cut elsewhere -> [first, last] backward before an uncut reading
+        self._uncut = {}  # kind of reading -> backwards before its readings that were not cut
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
         self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
@@ -221,14 +222,14 @@ class Reference(Observer):
                 if birth is not None:
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
-                        self._uncut.setdefault(kind, [self.backwards, 0])[1] = self.backwards
+                        self._uncut.setdefault(kind, set()).add(self.backwards)
                         if node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS:
                             self._alive_readings.setdefault((kind, birth), self.backwards)
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
-            if state != graph.ALIVE and birth is not None:
-                self._note_stale(birth, site, name, path)
+            if birth is not None:
+                self._note_cut(birth, site, name, path, state != graph.ALIVE)
             self._now.append(
                 (tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor))
             )
@@ -400,16 +401,20 @@ class Reference(Observer):
         )
         return number
 
-    def _note_stale(self, birth, site, name, path):
+    def _note_cut(self, birth, site, name, path, stale):
         kind = (birth[0], birth[2], birth[3], site, name, path)
         self._kinds.add(kind)
         self._kind_sites.add(site)
-        self._stale_windows.setdefault(kind, set()).add(self.backwards)
+        self._cut_windows.setdefault(kind, set()).add(self.backwards)
+        if stale:
+            self._stale_windows.setdefault(kind, set()).add(self.backwards)
 
     def _report_uncut(self):
         """What a reading site takes beside what was cut there.
 
         ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
+        ``apart`` kinds take between two backwards either what is cut or what lives, never both: what lives there has
+        only not yet turned stale (it is drawn again later, or beyond the run).
         """
         stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
         collected = {
@@ -417,9 +422,8 @@ class Reference(Observer):
             for (kind, birth), window in self._alive_readings.items()
             if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
         }
-        self.wire.send(
-            "uncut", kinds=[[*kind, *span] for kind, span in self._uncut.items()], collected=sorted(collected)
-        )
+        apart = [kind for kind, windows in self._uncut.items() if not windows & self._cut_windows.get(kind, windows)]
+        self.wire.send("uncut", apart=sorted(apart), collected=sorted(collected))
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""

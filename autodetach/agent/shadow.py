@@ -49,6 +49,7 @@ class Shadow(Observer):
     def __init__(self, wire, root, request):
         super().__init__(wire, root, request)
         self._nodes = {}  # id of a tensor -> (weak reference to it, its shadow node)
+        self._gradient_of = {}  # id of a tensor -> (weak reference, sites of the first-order gradients in it)
         self._age = 0
         self._left = []
         self._checkpoints = []
@@ -110,6 +111,8 @@ class Shadow(Observer):
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
         if not self._keep_watch:
             return
+        if self._gradient_of:
+            self._constants(args, kwargs, result, name)
         if name in LEAVING:
             if args and isinstance(args[0], torch.Tensor) and (args[0].requires_grad or self.node_of(args[0])):
                 self._left = [*self._left[-49:], [site, name]]
@@ -158,7 +161,35 @@ class Shadow(Observer):
         finally:
             self._checkpoints.pop()
 
+    def _constants(self, args, kwargs, result, name):
+        """Follow what was computed from first-order gradients, also where it has a graph of its own."""
+        if name in DETACHING or name in CREATING or not torch.is_grad_enabled():
+            return
+        sites = set()
+        for tensor in (*tensors(args), *tensors(kwargs)):
+            known = self._gradient_of.get(id(tensor))
+            if known is not None and known[0]() is tensor:
+                sites |= known[1]
+        if sites:
+            for tensor in tensors(result):
+                if tensor.is_floating_point():
+                    self._follow(tensor, sites)
+
+    def _follow(self, tensor, sites):
+        key = id(tensor)
+        self._gradient_of[key] = (weakref.ref(tensor, lambda _, key=key: self._gradient_of.pop(key, None)), sites)
+
+    def after_backward(self, call, roots, site, number, retain, create):
+        super().after_backward(call, roots, site, number, retain, create)
+        for root in roots:
+            known = self._gradient_of.get(id(root))
+            if known is not None and known[0]() is root:
+                self.wire.send("constants", backward=number, sites=sorted(known[1]))
+
     def gradients(self, result, roots, site, create):
+        if not create:
+            for tensor in tensors(result):
+                self._follow(tensor, {site})
         for tensor in tensors(result):
             if not tensor.requires_grad:
                 self._age += 1

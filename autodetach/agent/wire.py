@@ -8,11 +8,12 @@ site            site (a hash that is the same in every run), chain: [[file, line
                 end column, function, editable], ...] innermost first
 backward        n, call ("backward" or "grad"), site, steps, loss: [float], retain, create, leaves
 step            n, optimizer, params: [[norm, projection]], grads: [norm or null]
-live            n, nodes: autograd nodes alive after garbage collection
+live            n, nodes: autograd nodes alive after garbage collection, old: made before the failure's step
 failure         kind, message, site, steps, backwards, call, plus what the graph shows about the root
 pair            a stale operand: see :mod:`reference`
 place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
+constants       backward, sites: first-order gradients that its root was computed from
 zeroed          gradients that were thrown away: optimizer, backwards, site
 note            text: something the reader should know (a patch that was named, a limit that struck)
 agent-error     text: the agent itself failed; the program ran on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, replace
+from typing import Any
 
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording, Shade
@@ -16,6 +17,9 @@ from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.verification.judge import Standard
+
+Places = list[tuple[Any, ...]]
+"""Positions of calls, as spans are written."""
 
 MOST_LOSSES = 6
 BEYOND = 4
@@ -72,7 +76,8 @@ def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> L
     shades: dict[Shade, None] = {}
     seen = laboratory.shadow({}).wait().recording
     for _ in range(MOST_LOSSES):
-        fresh = [s for s in seen.shades if s not in shades]
+        found = [*seen.shades, *(constant(site) for site in sorted(seen.constants) if shades)]
+        fresh = [s for s in found if s not in shades]
         shades.update(dict.fromkeys(fresh))
         lost = Lost(failure, replace(seen, shades=tuple(shades)), book)
         interventions = _interventions(lost)
@@ -80,9 +85,30 @@ def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> L
             break
         horizon = Horizon(most=failure.steps + BEYOND)
         seen = laboratory.shadow(interventions, horizon).wait().recording
-        if seen.failure is None or seen.failure.kind is not failure.kind:
+        if seen.failure is not None and seen.failure.kind is not failure.kind:
             break
     return Lost(failure, replace(seen, shades=tuple(shades)), book)
+
+
+def constant(site: str) -> Shade:
+    """A first-order gradient in a loss that has a graph for other reasons: no error, and nothing learns by it."""
+    return Shade(site, "grad", "first-order", True, False, True, None, "gradient")
+
+
+def constants_beyond(
+    laboratory: Laboratory, recording: Recording, places: Places, steps: int
+) -> tuple[list[str], Recording]:
+    """The sites of first-order gradients that losses are made of once ``places`` create graphs, until none is left."""
+    sites: dict[str, None] = {}
+    seen = recording
+    for _ in range(MOST_LOSSES):
+        seen = laboratory.shadow({"create": places}, Horizon(most=steps + BEYOND)).wait().recording
+        fresh = [s for s in sorted(seen.constants) if s not in sites]
+        if not fresh:
+            break
+        sites.update(dict.fromkeys(fresh))
+        places = sorted({*places, *(astuple(f.span) for s in sites for f in seen.chain(s)[:1])})
+    return list(sites), seen
 
 
 def _interventions(lost: Lost) -> Json:

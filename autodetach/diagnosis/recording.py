@@ -180,8 +180,8 @@ class Recording:
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     fed: frozenset[int] = frozenset()
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
-    uncut: Mapping[tuple[Any, ...], tuple[int, int]] = field(default_factory=dict)
-    """Kind of reading that is cut elsewhere -> first and last backward before a reading of it that was not cut."""
+    apart: frozenset[tuple[Any, ...]] = frozenset()
+    """Kinds of readings that take, between two backwards, either what is cut or what lives, never both."""
     collected: frozenset[tuple[Any, ...]] = frozenset()
     """Kinds of readings that take old tensors together with new ones that turn stale later."""
     stale_roots: tuple[Root, ...] = ()
@@ -191,7 +191,12 @@ class Recording:
     failure_roots: tuple[Root, ...] = ()
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
+    constants: frozenset[str] = frozenset()
+    """Sites of first-order gradients that some backward's root was computed from."""
     live: tuple[tuple[int, int], ...] = ()
+    """(step, autograd nodes alive after it)."""
+    old: tuple[tuple[int, int], ...] = ()
+    """(step, nodes alive after it that were made before the step of the failure)."""
     how: str = ""
     progress: int = 0
     traceback: str = ""
@@ -371,13 +376,10 @@ class _Reader:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
 
     def _uncut(self, e: Json, _: Any) -> None:
-        self.fields["uncut"] = {
-            (str(s), int(d), int(o), str(r), str(c), tuple(p)): (int(first), int(last))
-            for s, d, o, r, c, p, first, last in e["kinds"]
-        }
-        self.fields["collected"] = frozenset(
-            (str(s), int(d), int(o), str(r), str(c), tuple(p)) for s, d, o, r, c, p in e["collected"]
-        )
+        for name in ("apart", "collected"):
+            self.fields[name] = frozenset(
+                (str(s), int(d), int(o), str(r), str(c), tuple(p)) for s, d, o, r, c, p in e[name]
+            )
 
     def _fed(self, e: Json, _: Any) -> None:
         self.fields["fed"] = frozenset(int(i) for i in e["pairs"])
@@ -403,8 +405,12 @@ class _Reader:
         )
         self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
 
+    def _constants(self, e: Json, _: Any) -> None:
+        self.fields["constants"] = self.fields.get("constants", frozenset()) | {str(s) for s in e["sites"]}
+
     def _live(self, e: Json, _: Any) -> None:
         self.lists["live"].append((int(e["n"]), int(e["nodes"])))
+        self.lists["old"].append((int(e["n"]), int(e["old"])))
 
     def _note(self, e: Json, _: Any) -> None:
         if "caught the error itself" in str(e["text"]):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, replace
 
 from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.lost_graph import constants_beyond
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Backward, Pair, Recording, Root
 from autodetach.diagnosis.story import tell
@@ -157,6 +158,9 @@ def first_order(
     sites = list(dict.fromkeys(call.site for call in calls))
     chains = [recording.chain(site) for site in sites]
     places = sorted({astuple(chain[0].span) for chain in chains if chain})
+    more, recording = constants_beyond(laboratory, recording, places, failure.steps)
+    sites += [site for site in more if site not in sites]
+    places = sorted({astuple(frame.span) for site in sites for frame in recording.chain(site)[:1]})
     created = laboratory.intervene({"create": places}, horizon).wait().recording
     kept = laboratory.intervene({"retain": sites}, horizon).wait().recording
     if created.failure is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autodetach.diagnosis.findings import Findings, Reading
+from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.recording import Leaf, Pair, Recording
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Json
@@ -13,7 +13,7 @@ from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 
 MOST_REPLAYS = 4
-PROOF_SECONDS = 1.5
+PROOF_SECONDS = 1.0
 """A run may end at the fewest steps of proof once it has taken this long."""
 FEWEST_STEPS = 8
 
@@ -30,7 +30,7 @@ class Truncation:
 
 def horizon_beyond(failed_at: int, settings: Settings) -> Horizon:
     return Horizon(
-        most=failed_at + max(settings.steps, FEWEST_STEPS),
+        most=failed_at + max(settings.steps, FEWEST_STEPS) * 4,
         least=failed_at + FEWEST_STEPS,
         seconds=PROOF_SECONDS,
         live_from=failed_at,
@@ -62,7 +62,8 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
         if not fresh:
             break
         wanted.update((p.identity, p) for p in fresh)
-    tail = unfinished(replayed)
+    # what was read alive in one step and cut in others has only not yet turned stale within the run
+    tail = sorted(replayed.apart)
     if tail and replayed.failure is None and not collected:
         again = laboratory.reference(
             list(wanted.values()), horizon, probes=True, interventions=interventions | {"kinds": tail}
@@ -76,15 +77,6 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
 def _relevant(recording: Recording) -> tuple[Pair, ...]:
     wanted = recording.relevant
     return tuple(p for p in recording.pairs if p.id in wanted and p.birth is not None)
-
-
-def unfinished(replayed: Recording) -> list[Reading]:
-    """Kinds of readings that were always cut, but for the last ones: what would show them stale lies beyond the run."""
-    last: dict[Reading, int] = {}
-    for pair in replayed.pairs:
-        if pair.birth is not None:
-            last[pair.reading] = max(last.get(pair.reading, 0), pair.read[1])
-    return [kind for kind, (first, _) in replayed.uncut.items() if kind in last and first > last[kind]]
 
 
 def starved(findings: Findings) -> tuple[tuple[int, int], ...]:

@@ -180,9 +180,16 @@ def grows(live: tuple[tuple[int, int], ...]) -> bool:
     return len(half) >= 3 and not falls and rises >= 0.6 * (len(half) - 1)
 
 
-def no_growth(patched: Recording, reference: Recording | None) -> Verdict:
-    """Live autograd nodes do not grow from step to step where the reference's do not."""
+def no_growth(patched: Recording, reference: Recording | None, trajectory: Recording | None = None) -> Verdict:
+    """Live autograd nodes do not grow from step to step, and no more old ones stay alive than in ``trajectory``.
+
+    ``reference`` excuses growth, ``trajectory`` does not.
+    """
     name = "no growth"
+    kept = dict(trajectory.old) if trajectory is not None else {}
+    for step, old in patched.old[-1:]:
+        if step in kept and old > kept[step]:
+            return Rejected(name, f"after step {step} still {old - kept[step]} nodes from before the failure are held")
     if grows(patched.live) and not (reference is not None and grows(reference.live)):
         first, last = patched.live[0], patched.live[-1]
         return Rejected(

@@ -122,7 +122,11 @@ class Judge:
             yield lambda: criteria.same_first_step(seen, standard.broken, standard.spread)
             yield lambda: criteria.all_fed(seen, standard.fed)
         yield lambda: criteria.nobody_starves(seen, standard.broken, reference)
-        yield lambda: criteria.no_growth(seen, reference if standard.excuse_growth else None)
+        yield lambda: criteria.no_growth(
+            seen,
+            reference if standard.excuse_growth else None,
+            None if standard.excuse_growth else reference,
+        )
 
 
 def _weaker(a: Level, b: Level) -> Level:
