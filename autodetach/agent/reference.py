@@ -140,6 +140,7 @@ class Reference(Observer):
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
         }
         self._kind_sites = {kind[3] for kind in self._kinds}
+        self._drawn = set()  # kinds whose tensors may be read first when they are stale already: drawn from a memory
         self._cut_windows = {}  # kind of reading -> backwards before its cut readings
         self._stale_windows = {}  # kind of reading -> backwards before its stale readings
         self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
@@ -229,7 +230,7 @@ class Reference(Observer):
             if birth is None:
                 birth = self.births.of(tensor)
             if birth is not None:
-                self._note_cut(birth, site, name, path, state != graph.ALIVE)
+                self._note_cut(birth, site, name, path, state != graph.ALIVE, node._sequence_nr())
             self._now.append(
                 (tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor))
             )
@@ -401,13 +402,16 @@ class Reference(Observer):
         )
         return number
 
-    def _note_cut(self, birth, site, name, path, stale):
+    def _note_cut(self, birth, site, name, path, stale, number):
         kind = (birth[0], birth[2], birth[3], site, name, path)
         self._kinds.add(kind)
         self._kind_sites.add(site)
         self._cut_windows.setdefault(kind, set()).add(self.backwards)
         if stale:
-            self._stale_windows.setdefault(kind, set()).add(self.backwards)
+            windows = self._stale_windows.setdefault(kind, set())
+            if windows and self.made(number)[1] > min(windows) and (kind, birth) not in self._alive_readings:
+                self._drawn.add(kind)
+            windows.add(self.backwards)
 
     def _report_uncut(self):
         """What a reading site takes beside what was cut there.
@@ -420,7 +424,7 @@ class Reference(Observer):
         collected = {
             kind
             for (kind, birth), window in self._alive_readings.items()
-            if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
+            if kind not in self._drawn and window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
         }
         apart = [kind for kind, windows in self._uncut.items() if not windows & self._cut_windows.get(kind, windows)]
         self.wire.send("uncut", apart=sorted(apart), collected=sorted(collected))

@@ -25,7 +25,7 @@ STYLES = (
     "walrus",
 )
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "manual", "two")
-EXTRAS = ("clip", "scheduler")
+EXTRAS = ("best", "clip", "dropout", "echo", "history", "scheduler")
 
 
 class Impossible(Exception):
@@ -92,7 +92,7 @@ def draw(rng: random.Random, cause: str, menu: Menu) -> Axes:
         place=rng.choice(menu.places),
         model=rng.choice(menu.models),
         optimizer=rng.choice(menu.optimizers),
-        extras=tuple(extra for extra in menu.extras if rng.random() < 0.2),
+        extras=tuple(extra for extra in menu.extras if rng.random() < 0.15),
         layout=rng.choice(menu.layouts),
         files=rng.choice(("one", *FILES)),
         styles=styles,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from .axes import Axes, Impossible, Menu, draw
 from .causes import CAUSES
 from .draft import Draft
+from .extras import enrich
 from .kit import Kit
 from .layout import lay_out
 from .marks import render
@@ -37,7 +38,7 @@ def compose(axes: Axes) -> Composed:
         Impossible: there is no such program.
     """
     kit = Kit(axes)
-    draft = CAUSES[axes.cause].build(kit)
+    draft = enrich(CAUSES[axes.cause].build(kit), axes)
     names = Names(axes.rng("names"), "alphabet" in axes.styles)
     program = typeset(lay_out(draft, axes, names), axes)
     folders = {}

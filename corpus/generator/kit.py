@@ -87,6 +87,9 @@ class Kit:
 
         ``extra`` lines come last in ``__init__``; ``then`` lines follow the features in ``forward``.
         """
+        drop = "dropout" in self.axes.extras
+        if drop:
+            extra, then = [*extra, "self.drop = nn.Dropout(0.1)"], ["features = self.drop(features)", *then]
         encode = self.chance("encode-method")
         features = ["features = self.encode($x)"] if encode else list(self.body.forward)
         lines = [

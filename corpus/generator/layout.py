@@ -169,8 +169,8 @@ def _function_of_step(
         laid.add("engine", names.resolve(helper))
     before = {*assigned(draft.data), *assigned(draft.setup), *assigned(draft.epoch), *used([draft.loop])}
     carried = [name for name in assigned(draft.step) if name in before and name not in used([draft.loop])]
-    if carried_outside and not carried:
-        carried = _changed(draft)
+    if carried_outside:
+        carried = list(dict.fromkeys([*carried, *_changed(draft)]))
     if carried_outside and not carried:
         raise Impossible("nothing lives outside of the step")
     takes = [name for name in used(draft.step) if name in before and not (carried_outside and name in carried)]
@@ -213,7 +213,7 @@ def _closure(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     if "helper" in axes.styles or "decorator" in axes.styles:
         raise Impossible("a closure is enough")
     rebound = [name for name in assigned(draft.step) if name in assigned(draft.setup)]
-    carried = rebound or _changed(draft)
+    carried = list(dict.fromkeys([*rebound, *_changed(draft)]))
     if not carried or set(assigned(draft.epoch)) & set(carried):
         raise Impossible("nothing for the closure to hold")
     own = [s for s in draft.setup if set(assigned([s])) & set(carried)]

@@ -34,6 +34,9 @@ class _Program:
         self.init = [line.format(*self.names) for line in self.cell.init]
         self.compute = [line.format(*self.names) for line in self.cell.forward]
         self.output = self.cell.output.format(*self.names)
+        if "dropout" in self.axes.extras:
+            self.init.append("self.drop = nn.Dropout(0.1)")
+            self.output = f"self.drop({self.output})"
 
     def guarded(self, guard: str, values: list[str]) -> list[str]:
         """The values with a detach that stands where ``guard`` is present; half of it always does for ``half``."""
@@ -83,7 +86,7 @@ def _held_by_loop(program: _Program) -> Draft:
         whole = program.axes.model in ("gru", "lstm") and program.axes.container in ("bare", "tuple") and box.depth == 1
         from_none = whole and kit.chance("from-none", 0.5) and program.axes.place in ("between", "end")
         if from_none:
-            lines = ["output, $state = self.rnn($x, $state)", "return self.head(output), $state"]
+            lines = ["output, $state = self.rnn($x, $state)", f"return self.head({program.output}), $state"]
             places -= {"handover"}
         else:
             kept = box.pack(program.guarded("handover", names), old="$state")
