@@ -418,16 +418,22 @@ class Reference(Observer):
 
         ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
         ``apart`` kinds take between two backwards either what is cut or what lives, never both: what lives there has
-        only not yet turned stale (it is drawn again later, or beyond the run).
+        only not yet turned stale (it is drawn again later, or beyond the run). ``drawn`` kinds come out of a memory,
+        fresh or stale as chance has it.
         """
         stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
         collected = {
             kind
             for (kind, birth), window in self._alive_readings.items()
-            if kind not in self._drawn and window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
+            if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
         }
         apart = [kind for kind, windows in self._uncut.items() if not windows & self._cut_windows.get(kind, windows)]
-        self.wire.send("uncut", apart=sorted(apart), collected=sorted(collected))
+        self.wire.send(
+            "uncut",
+            apart=sorted(apart),
+            drawn=sorted(collected & self._drawn),
+            collected=sorted(collected - self._drawn),
+        )
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""

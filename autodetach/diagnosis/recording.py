@@ -182,6 +182,8 @@ class Recording:
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
     apart: frozenset[tuple[Any, ...]] = frozenset()
     """Kinds of readings that take, between two backwards, either what is cut or what lives, never both."""
+    drawn: frozenset[tuple[Any, ...]] = frozenset()
+    """Kinds of readings that draw from a memory, fresh tensors or stale ones as chance has it."""
     collected: frozenset[tuple[Any, ...]] = frozenset()
     """Kinds of readings that take old tensors together with new ones that turn stale later."""
     stale_roots: tuple[Root, ...] = ()
@@ -376,7 +378,7 @@ class _Reader:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
 
     def _uncut(self, e: Json, _: Any) -> None:
-        for name in ("apart", "collected"):
+        for name in ("apart", "drawn", "collected"):
             self.fields[name] = frozenset(
                 (str(s), int(d), int(o), str(r), str(c), tuple(p)) for s, d, o, r, c, p in e[name]
             )

@@ -63,7 +63,7 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
             break
         wanted.update((p.identity, p) for p in fresh)
     # what was read alive in one step and cut in others has only not yet turned stale within the run
-    tail = sorted(replayed.apart)
+    tail = sorted(replayed.apart | discovered.drawn)
     if tail and replayed.failure is None and not collected:
         again = laboratory.reference(
             list(wanted.values()), horizon, probes=True, interventions=interventions | {"kinds": tail}
