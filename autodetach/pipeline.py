@@ -132,12 +132,17 @@ def _run(work: _Work) -> tuple[Recording, Outcome | None]:
     seen = work.laboratory.observe().wait()
     work.laboratory.process = seen.recording.process
     if seen.recording.failure is None:
-        return seen.recording, replace(_nothing_of_ours(seen, work.settings), **_facts(work))  # type: ignore[arg-type]
+        return seen.recording, replace(_nothing_of_ours(seen, work), **_facts(work))  # type: ignore[arg-type]
     return seen.recording, None
 
 
-def _nothing_of_ours(seen: Observation, settings: Settings) -> Outcome:
-    recording, result = seen.recording, seen.result
+def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:
+    recording, result, settings = seen.recording, seen.result, work.settings
+
+    def shown(text: str) -> str:
+        """The user's own paths, not the scratch copy's."""
+        return text.replace(result.root, str(work.project.root)) if result.root else text
+
     came = f"{recording.progress} steps and {len(recording.backwards)} backward passes"
     if result.ended == "timeout":
         text = f"no failure within {settings.timeout:g} s ({came}); a longer --timeout may reach it"
@@ -147,9 +152,9 @@ def _nothing_of_ours(seen: Observation, settings: Settings) -> Outcome:
     if recording.how == "error" or result.status not in (0, None):
         if recording.how == "error" or result.ended == "signal" or recording.how == "":
             text = recording.traceback or result.stderr or f"the program ended with status {result.status}"
-            return Outcome(Status.FAILED_OTHERWISE, detail=text)
+            return Outcome(Status.FAILED_OTHERWISE, detail=shown(text))
         text = f"the program left with exit status {result.status} and no autograd error"
-        return Outcome(Status.FAILED_OTHERWISE, detail=result.stderr or text)
+        return Outcome(Status.FAILED_OTHERWISE, detail=shown(result.stderr) or text)
     notes = () if recording.backwards else ("the program never calls backward",)
     return Outcome(Status.CLEAN, detail=came, notes=notes)
 

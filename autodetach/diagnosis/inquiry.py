@@ -10,9 +10,10 @@ from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording
+from autodetach.diagnosis.siblings import explained
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Laboratory
-from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind
+from autodetach.model import Candidate, Cause, FailureKind
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.cover import covers
 from autodetach.repairs.drop_cache import DropCache
@@ -36,7 +37,7 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
         return _graph_is_gone(laboratory, observed, book, settings)
     if failure.kind is FailureKind.NO_GRAD_FN:
         return graph_was_lost(laboratory, observed, book, settings)
-    return Inquiry(Diagnosis(Cause.UNKNOWN, failure, (Evidence(failure.message),)))
+    return explained(observed, book)
 
 
 def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:

@@ -29,15 +29,13 @@ def failing(findings: Findings) -> Evidence:
     failure = findings.failure
     call = "autograd.grad" if findings.observed.failure_call == "grad" else "backward"
     where = place(failure.chain)
-    code = findings.book.code(where) if where else ""
-    shown = f" ({_one_line(code)})" if code else ""
-    return Evidence(f"step {failure.steps + 1}: this {call} fails{shown}", where)
+    return Evidence(f"step {failure.steps + 1}: this {call} fails", where)
 
 
 def _stale(findings: Findings, pairs: tuple[Pair, ...]) -> list[Evidence]:
     first = pairs[0]
     made = place(findings.chain(first.birth[0] if first.birth else None))
-    read = place(findings.chain(first.site))
+    read = _operand(findings, first) or place(findings.chain(first.site))
     name = _carrier(findings, first)
     gone = {"freed": "freed by an earlier backward", "outdated": "outdated: what it saved has changed since"}
     told = []
@@ -45,7 +43,7 @@ def _stale(findings: Findings, pairs: tuple[Pair, ...]) -> list[Evidence]:
         told.append(Evidence(f"{name} was made here in step {first.made[0] + 1}, with its graph", made))
     stored = _store(findings, first)
     if stored is not None and stored != made:
-        told.append(Evidence(f"it is kept here: {_one_line(findings.book.code(stored))}", stored))
+        told.append(Evidence("it is kept here", stored))
     if read is not None:
         state = gone.get(first.state, "not meant to be followed")
         told.append(Evidence(f"{name} is read here in step {first.read[0] + 1}; its graph is {state}", read))
@@ -68,13 +66,18 @@ def _carrier(findings: Findings, pair: Pair) -> str:
     return "a tensor"
 
 
+def _operand(findings: Findings, pair: Pair) -> Span | None:
+    """The operand itself, as the reading call names it."""
+    inside = [
+        p.span
+        for p in findings.passed_by(pair)
+        if not p.derived and any(f.editable and f.span.contains(p.span) for f in findings.chain(pair.site)[:1])
+    ]
+    return inside[-1] if inside else None
+
+
 def _store(findings: Findings, pair: Pair) -> Span | None:
     for point in findings.passed_by(pair):
         if point.expression.role is Role.STORE:
             return point.expression.statement.span
     return None
-
-
-def _one_line(code: str) -> str:
-    line = " ".join(code.split())
-    return line if len(line) <= 70 else line[:67] + "..."
