@@ -100,6 +100,25 @@ def walk(node, limit=200_000):
                 todo.append(parent)
 
 
+def dead_part_feeds_a_model(root, is_parameter, limit=50_000):
+    """Whether, between ``root`` and the first dead nodes below it, an operation takes a parameter beside what comes
+    from there: then what is dead feeds a model, else it enters the loss alone."""
+    seen, todo = {}, [(root, False)]
+    while todo and len(seen) < limit:
+        node, fed = todo.pop()
+        if seen.get(node) in (True, fed):
+            continue
+        seen[node] = fed
+        if node is not root and node_state(node) != ALIVE:
+            if fed:
+                return True
+            continue
+        below = parents(node)
+        fed = fed or any(is_leaf_node(p) and is_parameter(p.variable) for p in below)
+        todo += [(p, fed) for p in below if not is_leaf_node(p)]
+    return False
+
+
 def live_nodes(before):
     """How many autograd nodes the process keeps alive, garbage not counted; and how many of them have a sequence
     number below ``before``."""

@@ -106,8 +106,13 @@ class Observer(Recorder):
                     })  # fmt: skip
         number = root.grad_fn._sequence_nr()
         held = self.held_parameters()
+
+        def is_parameter(leaf):
+            return isinstance(leaf, torch.nn.Parameter) or leaf._cdata in held
+
         return {
             "again": again,
+            "fed": graph.dead_part_feeds_a_model(root.grad_fn, is_parameter),
             "made": self.made(number),
             "since": self.since(number),
             "birth": self.births.of(root),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from autodetach.diagnosis import shared, truncation
 from autodetach.diagnosis.findings import Findings
@@ -13,7 +14,7 @@ from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.siblings import explained
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Laboratory
-from autodetach.model import Candidate, Cause, FailureKind
+from autodetach.model import Candidate, Cause, FailureKind, Level
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.cover import covers
 from autodetach.repairs.drop_cache import DropCache
@@ -23,6 +24,11 @@ from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import Spread, spread
 from autodetach.verification.judge import Standard
 
+FEW = 4
+ONCE_OR_EVERY_STEP = (
+    "if its value should follow the parameters it is computed from, compute it anew in every step, inside the loop",
+    "if it is meant to stay what it was at the start (a target, say), detach it where it is made",
+)
 LEARNED_OR_FIXED = (
     "if the tensor is meant to be learned: make the tensor that is used the leaf (compute its start value first, then "
     "call requires_grad_() on it or make it an nn.Parameter) and give it to the optimizer",
@@ -53,6 +59,10 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     calls = shared.freed_by_grad(findings)
     if calls:
         return shared.first_order(laboratory, findings, settings, measured, calls)
+    same_step = [p for p in shared.first_of_its_kind(findings.cuts) if not (p.updated_between or p.read_before)]
+    if same_step and not starved and truncation.displaced(findings):
+        fed = any(p.id in findings.reference.fed for p in same_step)
+        return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
     if starved:
         dual = shared.discarded_gradient(laboratory, findings, settings, measured)
         if dual is not None:
@@ -72,6 +82,13 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         return Inquiry(tell(findings, LEARNED_OR_FIXED))
     reference = found.replayed
     standard = Standard(observed, reference, reference.progress, measured)
+    if truncation.made_once_though_learned(findings):
+        unsafe = replace(standard, level=Level.UNSAFE)
+        return Inquiry(
+            tell(findings, ONCE_OR_EVERY_STEP),
+            (Plan(tuple(islice(truncating(findings), FEW)), unsafe),),
+            reference.progress - failure.steps,
+        )
     return Inquiry(
         tell(findings),
         (Plan(tuple(truncating(findings)), standard),),

@@ -149,6 +149,8 @@ class Root:
     states: Mapping[str, int]
     leaves: tuple[Leaf, ...]
     birth: Birth | None = None
+    fed: bool = False
+    """Whether what is dead below it feeds a model, not the loss alone; told rightly before the backward ran."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +292,7 @@ def _root(row: Json) -> Root:
         states=dict(row.get("states") or {}),
         leaves=tuple(_leaf(leaf) for leaf in row.get("leaves") or ()),
         birth=_birth(row.get("birth")),
+        fed=bool(row.get("fed")),
     )
 
 

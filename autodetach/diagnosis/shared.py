@@ -12,7 +12,7 @@ from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Backward, Pair, Recording, Root
 from autodetach.diagnosis.story import tell
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Candidate, Cause, Evidence, FailureKind, Passed
+from autodetach.model import Candidate, Cause, Evidence, FailureKind, Level, Passed
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
 from autodetach.repairs.clone_operand import CloneOperand
@@ -28,6 +28,10 @@ from autodetach.verification.judge import Standard
 
 PROOF = 8
 """Steps to be made where no reference tells how far to go."""
+BOTH_OR_CONSTANT = (
+    "if both losses are meant to teach what they share, call backward once on their sum",
+    "if the second loss takes the shared value as a constant (an advantage, a target), detach it there",
+)
 STEP_BETWEEN = (
     "call every backward of the step first and step afterwards: then each loss is differentiated at the same weights, "
     "and gradients of both losses add up where they share parameters",
@@ -48,7 +52,8 @@ def investigate(laboratory: Laboratory, findings: Findings, settings: Settings, 
         return _stepped_between(replace(findings, cause=Cause.IN_PLACE_CHANGE), root, measured)
     if root.again:
         return _same_root(laboratory, findings, root, horizon, measured)
-    return shared_in_one_step(laboratory, findings, settings, measured, root)
+    stale = findings.reference.stale_roots[-1:]
+    return shared_in_one_step(laboratory, findings, settings, measured, root, any(r.fed for r in stale))
 
 
 def _stepped(root: Root) -> bool:
@@ -99,9 +104,18 @@ def _same_root(laboratory: Laboratory, findings: Findings, root: Root, horizon: 
 
 
 def shared_in_one_step(
-    laboratory: Laboratory, findings: Findings, settings: Settings, measured: Spread, root: Root | None
+    laboratory: Laboratory,
+    findings: Findings,
+    settings: Settings,
+    measured: Spread,
+    root: Root | None,
+    fed: bool,
 ) -> Inquiry:
-    """Let every backward keep its graph: where no weight changed in between, that is how the step is meant."""
+    """Let every backward keep its graph: where no weight changed in between, that is how the step is meant.
+
+    If what the losses share feeds a model in the second one (``fed``), both are meant to teach it. If it enters the
+    second loss alone (an advantage, a target), that loss may be meant to take it as a constant.
+    """
     failure = findings.failure
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
     earlier = _earlier(findings, root)
@@ -119,11 +133,13 @@ def shared_in_one_step(
         cause = Cause.IN_PLACE_CHANGE if kept.failure.kind is FailureKind.IN_PLACE else Cause.UNKNOWN
         return _stepped_between(replace(findings, cause=cause), root, measured)
     progress = kept.progress - failure.steps
-    standard = Standard(findings.observed, kept, kept.progress, measured)
+    level = Level.SAFE if fed else Level.UNSAFE
+    standard = Standard(findings.observed, kept, kept.progress, measured, level=level)
     chain = findings.observed.chain(earlier.site)
     candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
     candidates.sort(key=lambda c: (c.changed_lines, c.preference))
-    return Inquiry(tell(findings), (Plan(tuple(candidates), standard),), progress)
+    ways = () if fed else BOTH_OR_CONSTANT
+    return Inquiry(tell(findings, ways), (Plan(tuple(candidates), standard),), progress)
 
 
 def freed_by_grad(findings: Findings) -> tuple[Backward, ...]:

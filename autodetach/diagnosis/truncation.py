@@ -98,6 +98,32 @@ def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(found))
 
 
+def displaced(findings: Findings) -> bool:
+    """Whether the cut changes who teaches a parameter: a loss that would have reached it does not any more, while
+    others still do."""
+    return any(
+        lost - uses and step.grads[place] not in (None, 0.0)
+        for step in findings.reference.steps
+        for place, (lost, uses) in enumerate(zip(step.lost, step.uses, strict=False))
+        if place < len(step.grads)
+    )
+
+
+def made_once_though_learned(findings: Findings) -> bool:
+    """Whether something computed from what is being learned is made outside of every loop that reads it again: its
+    value stays that of the first weights, which may be meant (a target) or not (a part of the model)."""
+    for pairs in findings.readings.values():
+        births = {p.birth for p in pairs}
+        first = min(pairs, key=lambda p: p.read)
+        if len(births) > 1 or first.birth is None or not optimised(first.leaves, findings.reference, first.read[0]):
+            continue
+        makers = {loop.node for _, s in findings.statements(first.birth[0]) for loop in s.loops}
+        readers = {loop.node for _, s in findings.statements(first.site) for loop in s.loops}
+        if readers and not makers & readers:
+            return True
+    return False
+
+
 def loses_graph(recording: Recording) -> bool:
     """Whether cutting left a backward with nothing to differentiate."""
     return recording.failure is not None and recording.failure.kind.value in ("no-grad-fn", "unused-input")
