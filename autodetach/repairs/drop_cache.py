@@ -28,8 +28,8 @@ class DropCache:
         ),
         Example(
             "a dictionary",
-            "if n not in memo:\n    memo[n] = f(n)\nreturn memo[n]\n",
-            "memo[n] = f(n)\nreturn memo[n]\n",
+            "def table(n):\n    if n not in memo:\n        memo[n] = scale * n\n    return memo[n]\n",
+            "def table(n):\n    return scale * n\n",
         ),
     )
 
