@@ -1,0 +1,149 @@
+"""What a run says is read into records; what is broken or hostile is dropped, and the rest still counts."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from autodetach.diagnosis.recording import Recording, read
+from autodetach.model import FailureKind
+
+hostile = pytest.mark.xfail(strict=True, reason="read() lets AttributeError and OverflowError out: we crash")
+WRONG = (None, "text", 5, -1, [], [[]], {}, [None], ["x", "y"], {"a": []}, [[1, 2]], True, "é" * 300)
+
+
+def ask_everything(said: Recording) -> None:
+    """All that others ask of a recording."""
+    _ = said.relevant, said.direct, said.dominators, said.chain("aa"), said.chain(None)
+    for pair in said.pairs:
+        _ = pair.identity, pair.key, pair.updated_between
+        if pair.birth is not None:
+            _ = pair.reading
+
+
+def one_of_each(events):
+    return {event["event"]: event for event in reversed(events)}
+
+
+def test_a_stale_state_is_read(real_events):
+    said = read(real_events["reference"])
+    assert said.failure is None and said.how == "stopped" and said.progress == 3
+    assert [s.n for s in said.steps] == [1, 2, 3] and said.has_optimizer
+    assert said.relevant and {p.id for p in said.pairs} >= said.relevant >= said.direct
+    assert set(said.dominators) <= {p.id for p in said.pairs}
+    assert {n for places in said.dominators.values() for n in places} <= set(said.places)
+    assert len(said.live) >= 2
+
+
+def test_a_failure_is_read(real_events):
+    said = read(real_events["observe"])
+    assert said.failure.kind is FailureKind.SECOND_BACKWARD
+    assert said.failure.chain[0].span.place == "train.py:14" and said.failure_call == "backward"
+    [root] = said.failure_roots
+    assert {d.state for d in root.dead} == {"freed"} and root.leaves[0].optimizer == (0, 0)
+    assert said.how == "error" and "second time" in said.traceback
+
+
+def test_a_lost_graph_is_read(real_events):
+    said = read(real_events["shadow"])
+    assert said.failure.kind is FailureKind.NO_GRAD_FN
+    assert "grad-off" in {s.reason for s in said.shades if s.on_path}
+
+
+def broken_versions(event: dict[str, Any]):
+    """The event with each of its fields missing, of another type, or nested wrongly."""
+    for name in event:
+        if name not in ("event", "process"):
+            yield {k: v for k, v in event.items() if k != name}
+            yield from ({**event, name: value} for value in WRONG)
+
+
+@hostile
+@pytest.mark.parametrize("mode", ["observe", "reference", "shadow"])
+def test_a_broken_event_takes_no_other_with_it(real_events, mode):
+    events = real_events[mode]
+    whole = read(events)
+    for kind, event in one_of_each(events).items():
+        for bad in broken_versions(event):
+            said = read([bad if e is event else e for e in events])
+            ask_everything(said)
+            if kind not in ("failure", "site", "note"):
+                assert said.failure == whole.failure
+            if kind not in ("step", "end"):
+                assert said.steps == whole.steps
+
+
+KINDS = ("unknown", "__init__", "_class__", "reader", "take")
+STRANGE = [{}, *({"event": kind} for kind in KINDS), {"event": "live", "process": "x", "n": 1, "nodes": 2}]
+WILD = [{"event": 5}, {"event": None}, {"event": ["site"]}, {"event": "live", "n": float("inf"), "nodes": 1},
+        {"event": "live", "process": float("inf"), "n": 1, "nodes": 1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", STRANGE, ids=str)
+def test_strange_events_are_dropped(real_events, event):
+    events = real_events["observe"]
+    assert read([event, *events, event]) == read(events)
+
+
+@hostile
+@pytest.mark.parametrize("event", WILD, ids=str)
+def test_wilder_events_are_dropped(real_events, event):
+    events = real_events["observe"]
+    assert read([event, *events]) == read(events)
+
+
+def something(rng: random.Random, depth: int = 3) -> Any:
+    """A JSON value."""
+    if depth and rng.random() < 0.5:
+        inner = [something(rng, depth - 1) for _ in range(rng.randrange(4))]
+        return inner if rng.random() < 0.6 else {rng.choice(("1", "aa", "x")): value for value in inner}
+    return rng.choice((None, True, -3, 0, 7, 0.5, float("nan"), float("inf"), 10**400, "aa", "é", "tensor", ""))
+
+
+@hostile
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_hostile_run_says_reading_it_raises_nothing(real_events, seed):
+    rng = random.Random(seed)
+    good = [e for events in real_events.values() for e in one_of_each(events).values()]
+    for _ in range(100):
+        events = [{k: something(rng) if k != "event" and rng.random() < 0.1 else v for k, v in e.items()} for e in good]
+        ask_everything(read(json.loads(json.dumps(events))))
+
+
+def test_nothing_at_all():
+    said = read([])
+    assert said.failure is None and said.how == "" and said.progress == 0
+    ask_everything(said)
+
+
+def of(process, events):
+    return [{**event, "process": process} for event in events]
+
+
+def test_the_process_that_failed_is_the_one_that_counts(real_events):
+    failing, training = real_events["observe"], real_events["reference"]
+    said = read([*of(0, training), *of(41, failing), *of(42, training)])
+    assert said.failure is not None and said.how == "error" and len(said.steps) == 1
+
+
+def test_else_the_process_that_trained_most(real_events):
+    training = real_events["reference"]
+    first = next(i for i, e in enumerate(training) if e["event"] == "step")
+    assert len(read([*of(0, training[: first + 1]), *of(41, training)]).steps) == 3
+
+
+def test_a_failure_that_the_program_dealt_with_is_none(real_events):
+    events = real_events["observe"]
+    dealt = {"event": "note", "text": "the program caught the error itself and trained on", "process": 0}
+    failure = one_of_each(events)["failure"]
+    assert read([*events, dealt]).failure is None
+    assert read([*events, dealt, failure]).failure is not None
+
+
+def test_a_failure_of_an_unknown_kind_or_place(real_events):
+    failure = one_of_each(real_events["observe"])["failure"]
+    assert read([{**failure, "kind": "martian"}]).failure is None
+    assert read([failure]).failure.chain == ()
