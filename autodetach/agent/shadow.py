@@ -97,7 +97,8 @@ class Shadow(Observer):
         held = self.held_parameters()
         if not held:
             return "leaf"
-        return held.get(tensor._cdata)
+        whole = tensor._base if tensor._is_view() else tensor  # with grad mode off a view of a parameter is a leaf, too
+        return held.get(whole._cdata)
 
     def call(self, func, name, site, args, kwargs):
         if site in self._grad_on and not torch.is_grad_enabled():

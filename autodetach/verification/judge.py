@@ -113,7 +113,7 @@ class Judge:
     @staticmethod
     def _checks(seen: Recording, standard: Standard, same_values: bool) -> Iterable[Callable[[], Verdict]]:
         reference = standard.reference
-        yield lambda: criteria.runs(seen, standard.broken, standard.progress)
+        yield lambda: criteria.runs(seen, standard.broken, standard.progress, to_its_end=reference is None)
         if same_values:
             yield lambda: criteria.same_values(seen, standard.broken, standard.spread)
         if reference is not None:
