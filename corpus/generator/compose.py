@@ -18,6 +18,8 @@ from .names import Names
 from .style import to_bytes, typeset
 
 MOST_ATTEMPTS = 400
+MOST_LINES = 110
+"""All files together: a reader takes the program in at once."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def compose(axes: Axes) -> Composed:
         for text in files.values():
             _parse(text)
         folders[folder] = {path: to_bytes(text, axes) for path, text in files.items()}
+    if sum(len(text.splitlines()) for text in folders["before"].values()) > MOST_LINES:
+        raise Impossible("the program is too long")
     for folder in list(draft.variants):
         same = [other for other in draft.variants if other < folder and folders[other] == folders[folder]]
         if folders[folder] == folders["before"]:

@@ -20,7 +20,7 @@ import case as cases  # noqa: E402
 import check  # noqa: E402
 from generator.axes import LAYOUTS, STYLES, Axes, Impossible, draw, simpler  # noqa: E402
 from generator.causes import CAUSES  # noqa: E402
-from generator.compose import Composed, attempts, compose, menu  # noqa: E402
+from generator.compose import MOST_LINES, Composed, attempts, compose, menu  # noqa: E402
 from generator.containers import CONTAINERS, Container  # noqa: E402
 from generator.draft import assigned, used  # noqa: E402
 from generator.marks import guards, render  # noqa: E402
@@ -82,7 +82,7 @@ def test_no_mark_and_no_variable_is_left(many: list[Composed]) -> None:
 def test_programs_have_the_length_of_small_real_ones(many: list[Composed]) -> None:
     lengths = [sum(len(text.splitlines()) for text in case.folders["before"].values()) for case in many]
     assert min(lengths) >= 20
-    assert max(lengths) <= 120
+    assert max(lengths) <= MOST_LINES
     assert all(case.entry in case.folders["before"] for case in many)
 
 
