@@ -59,14 +59,15 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     calls = shared.freed_by_grad(findings)
     if calls:
         return shared.first_order(laboratory, findings, settings, measured, calls)
-    same_step = [p for p in shared.first_of_its_kind(findings.cuts) if not (p.updated_between or p.read_before)]
-    if same_step and not starved and truncation.displaced(findings):
-        fed = any(p.id in findings.reference.fed for p in same_step)
-        return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
-    if starved:
+    shares = shared.read_again_in_one_step(findings)
+    displaced = bool(shares) and truncation.displaced(findings)
+    if starved or displaced:
         dual = shared.discarded_gradient(laboratory, findings, settings, measured)
         if dual is not None:
             return dual
+    if displaced and not starved:
+        fed = any(p.id in findings.reference.fed for p in shares)
+        return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps

@@ -9,7 +9,7 @@ from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording, Shade
 from autodetach.diagnosis.story import place
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Candidate, Cause, Diagnosis, Evidence, Json
+from autodetach.model import Candidate, Cause, Chain, Diagnosis, Evidence, Json
 from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReentry
 from autodetach.repairs.create_graph import CreateGraph
 from autodetach.repairs.lost import Lost
@@ -74,12 +74,14 @@ def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> L
     failure = observed.failure
     assert failure is not None
     shades: dict[Shade, None] = {}
+    sites: dict[str, Chain] = {}
     seen = laboratory.shadow({}).wait().recording
     for _ in range(MOST_LOSSES):
         found = [*seen.shades, *(constant(site) for site in sorted(seen.constants) if shades)]
         fresh = [s for s in found if s not in shades]
         shades.update(dict.fromkeys(fresh))
-        lost = Lost(failure, replace(seen, shades=tuple(shades)), book)
+        sites.update(seen.sites)
+        lost = Lost(failure, replace(seen, shades=tuple(shades), sites=sites), book)
         interventions = _interventions(lost)
         if not fresh or not interventions:
             break
@@ -87,7 +89,7 @@ def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> L
         seen = laboratory.shadow(interventions, horizon).wait().recording
         if seen.failure is not None and seen.failure.kind is not failure.kind:
             break
-    return Lost(failure, replace(seen, shades=tuple(shades)), book)
+    return Lost(failure, replace(seen, shades=tuple(shades), sites={**sites, **seen.sites}), book)
 
 
 def constant(site: str) -> Shade:

@@ -231,7 +231,8 @@ def discarded_gradient(
         return None
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
     kept = laboratory.reference(horizon=horizon, cut_stale=False, interventions={"retain": sites}).wait().recording
-    if kept.failure is not None or not _discarded(kept, sites, pairs):
+    owned = _stepped_by_its_own(findings, sites, pairs)
+    if not owned and (kept.failure is not None or not _discarded(kept, sites, pairs)):
         return None
     births = {p.birth for p in findings.cuts}
     numbers = {b.n for b in findings.reference.backwards if b.site in sites}
@@ -245,11 +246,34 @@ def discarded_gradient(
     )
     reached = dual.relevant
     cuts = tuple(p for p in dual.pairs if p.id in reached and p.birth is not None)
-    if dual.failure is not None or not cuts or not isinstance(same_training(dual, kept, measured), Passed):
+    if dual.failure is not None or not cuts:
+        return None
+    if not owned and not isinstance(same_training(dual, kept, measured), Passed):
         return None
     found = Findings(failure, findings.observed, dual, cuts, findings.book, Cause.DISCARDED_GRADIENT)
     standard = Standard(findings.observed, dual, dual.progress, measured)
     return Inquiry(tell(found), (Plan(tuple(_cutting(found)), standard),), dual.progress - failure.steps)
+
+
+def read_again_in_one_step(findings: Findings) -> list[Pair]:
+    """Readings of what an earlier loss of the same iteration went through, the parameters below it not yet stepped."""
+    return [p for p in first_of_its_kind(findings.cuts) if not p.read_before and not _leaves_stepped(findings, p)]
+
+
+def _stepped_by_its_own(findings: Findings, sites: list[str], pairs: Iterable[Pair]) -> bool:
+    """Whether the earlier loss is followed by the step of an optimizer that holds nothing below what is shared, and
+    the later loss by one that does: each loss is for its own network, however the gradients are zeroed."""
+    recording = findings.reference
+    holders = {leaf.optimizer[0] for p in pairs for leaf in p.leaves if leaf.optimizer is not None}
+    later = {n for n, ids in recording.reached.items() if any(p.id in ids for p in findings.cuts)}
+    earlier = {b.n for b in recording.backwards if b.site in sites} - later
+
+    def next_optimizer(number: int) -> int | None:
+        return next((s.optimizer for s in recording.steps if s.backwards >= number), None)
+
+    first = {next_optimizer(n) for n in earlier} - {None}
+    second = {next_optimizer(n) for n in later} - {None}
+    return bool(holders and first and second) and not first & holders and second <= holders
 
 
 def first_of_its_kind(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
