@@ -31,7 +31,12 @@ def overcuts(findings: Findings, point: Point) -> bool:
     """Whether an edit here is predicted to cut what the reference leaves alive."""
     if any(point.others.get(path) for path in point.places):
         return True
-    return binds(point.expression) and bool(point.values & findings.live_values)
+    flows = [f for f in findings.reference.flows if (f.birth[0], f.birth[2], f.birth[3]) in point.values]
+    readings = findings.cut_at(point)
+    if readings and all(within(findings.chain(reading[3]), point) for reading in readings):
+        # part of the reading calls alone: what the value is elsewhere does not matter
+        return any(within(findings.chain(flow.site), point) for flow in flows)
+    return binds(point.expression) and bool(flows)
 
 
 def structure_at(point: Point) -> Any:

@@ -66,7 +66,10 @@ class Axes:
 
 @dataclass(frozen=True)
 class Menu:
-    """What a cause allows on the axes that depend on it; the first value of each is the simplest."""
+    """What a cause allows on the axes that depend on it; the first value of each is the simplest.
+
+    ``turns``: how many cases each of its scenarios gets for one of another cause.
+    """
 
     scenarios: tuple[str, ...]
     models: tuple[str, ...]
@@ -76,6 +79,7 @@ class Menu:
     layouts: tuple[str, ...] = LAYOUTS[:6]
     optimizers: tuple[str, ...] = OPTIMIZERS
     extras: tuple[str, ...] = EXTRAS
+    turns: int = 1
 
 
 def draw(rng: random.Random, cause: str, menu: Menu) -> Axes:

@@ -73,7 +73,12 @@ def menu(cause: str) -> Menu:
 
 def attempts(seed: int, number: int, causes: tuple[str, ...] = ()) -> Iterator[Axes]:
     """Points for case ``number`` until one is possible; the cases take turns through all causes and scenarios."""
-    turns = [(cause, scenario) for cause in causes or CAUSES for scenario in menu(cause).scenarios]
+    turns = [
+        (cause, scenario)
+        for cause in causes or CAUSES
+        for scenario in menu(cause).scenarios
+        for _ in range(menu(cause).turns)
+    ]
     random.Random(seed).shuffle(turns)
     cause, scenario = turns[number % len(turns)]
     only = replace(menu(cause), scenarios=(scenario,))

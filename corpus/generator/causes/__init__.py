@@ -48,6 +48,7 @@ CAUSES = {
             containers=CONTAINERS,
             places=recurrent.PLACES,
             layouts=LAYOUTS,
+            turns=4,
         ),
     ),
     "kept": Cause(
