@@ -5,6 +5,7 @@ run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
 from autodetach.runner.interpreter import find_interpreter
 from autodetach.runner.project import Project
+from autodetach.runner.run import RunResult
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
@@ -25,6 +27,7 @@ from autodetach.source.diff import patched_names, read_patch, size_of
 from autodetach.verification.judge import Judge
 
 MOST_TRIALS = 24
+NO_INPUT = "the program reads standard input, which is empty here; let it read a file or take arguments after --"
 NO_REFERENCE = "no run tells how this program is meant to train, so no patch can be proven"
 
 
@@ -143,20 +146,38 @@ def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:
         """The user's own paths, not the scratch copy's."""
         return text.replace(result.root, str(work.project.root)) if result.root else text
 
-    came = f"{recording.progress} steps and {len(recording.backwards)} backward passes"
+    came = f"{_count(recording.progress, 'step')} and {_count(len(recording.backwards), 'backward pass', 'es')}"
+    status = _exit_status(result)
     if result.ended == "timeout":
         text = f"no failure within {settings.timeout:g} s ({came}); a longer --timeout may reach it"
         return Outcome(Status.NOT_REACHED, detail=text)
     if result.ended in ("limit", "lost"):
         return Outcome(Status.NOT_REACHED, detail=f"{result.limit or 'the run was lost'} ({came})")
-    if recording.how == "error" or result.status not in (0, None):
-        if recording.how == "error" or result.ended == "signal" or recording.how == "":
-            text = recording.traceback or result.stderr or f"the program ended with status {result.status}"
-            return Outcome(Status.FAILED_OTHERWISE, detail=shown(text))
-        text = f"the program left with exit status {result.status} and no autograd error"
-        return Outcome(Status.FAILED_OTHERWISE, detail=shown(result.stderr) or text)
+    if recording.how == "error" or status not in (0, None):
+        text = recording.traceback or result.stderr or f"the program ended with {_in_words(status)} and said nothing"
+        notes = (NO_INPUT,) if "EOFError" in text else ()
+        return Outcome(Status.FAILED_OTHERWISE, detail=shown(text), notes=notes)
     notes = () if recording.backwards else ("the program never calls backward",)
     return Outcome(Status.CLEAN, detail=came, notes=notes)
+
+
+def _exit_status(result: RunResult) -> int | None:
+    """What the program said as it left: by the time it is gone we may have ended it ourselves."""
+    said = [e.get("status") for e in result.events if e.get("event") == "end"]
+    return next((s for s in reversed(said) if isinstance(s, int)), result.status)
+
+
+def _in_words(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"the signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"the signal {-status}"
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number} {noun if number == 1 else noun + plural}"
 
 
 def _diagnose(work: _Work, observed: Recording) -> Inquiry:

@@ -181,13 +181,14 @@ class Recorder:
     # -- leaves -------------------------------------------------------------------------------------------------
 
     def held_parameters(self):
-        """id of a parameter -> (optimizer's number, place in it), for every optimizer that is alive."""
+        """id of a parameter -> [(optimizer's number, place in it), ...], for every optimizer that is alive."""
         held = {}
         for i, ref in enumerate(self.optimizers):
             optimizer = ref()
             if optimizer is not None:
                 parameters = [p for g in optimizer.param_groups for p in g["params"]]
-                held.update((p._cdata, (i, j)) for j, p in enumerate(parameters))
+                for j, p in enumerate(parameters):
+                    held.setdefault(p._cdata, []).append((i, j))
         return held
 
     def describe_leaf(self, leaf, held):
@@ -196,7 +197,7 @@ class Recorder:
         number = self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))
         return {
             "leaf": number,
-            "optimizer": held.get(leaf._cdata),
+            "holders": held.get(leaf._cdata, []),
             "site": known[0] if known else None,
             "anonymous": bool(known) and known[1]() is None,
             "parameter": isinstance(leaf, torch.nn.Parameter),

@@ -50,6 +50,7 @@ def run(request):
     status, text = program.run(compile_source)
     if not text:
         _leave_like_python()  # what threads and exit handlers still do is part of the run
+    _flush()
     try:
         recorder.send_end("error" if text else "exit", status, text)
     except Exception:
@@ -58,6 +59,15 @@ def run(request):
     if text:
         _leave_like_python()
     return status
+
+
+def _flush():
+    """Whoever hears that the run is over may end it at once."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
 
 
 def _leave_like_python():

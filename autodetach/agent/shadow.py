@@ -98,7 +98,7 @@ class Shadow(Observer):
         if not held:
             return "leaf"
         whole = tensor._base if tensor._is_view() else tensor  # with grad mode off a view of a parameter is a leaf, too
-        return held.get(whole._cdata)
+        return held.get(whole._cdata, [None])[0]
 
     def call(self, func, name, site, args, kwargs):
         if site in self._grad_on and not torch.is_grad_enabled():

@@ -65,7 +65,8 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         dual = shared.discarded_gradient(laboratory, findings, settings, measured)
         if dual is not None:
             return dual
-    if displaced and not starved:
+    same_step = [p for p in shares if not p.updated_between and any(leaf.holders for leaf in p.leaves)]
+    if (displaced or same_step) and not starved:
         fed = any(p.id in findings.reference.fed for p in shares)
         return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
     if starved or found.failed:
@@ -73,11 +74,10 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         progress = failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
         standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
-        return Inquiry(
-            tell(findings),
-            (Plan((*MoveIntoLoop().propose(findings), *DropCache().propose(findings)), standard),),
-            settings.steps,
-        )
+        candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
+        if not candidates:
+            return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))
+        return Inquiry(tell(findings), (Plan(candidates, standard),), settings.steps)
     findings = replace(findings, cause=truncation.cause_of(findings))
     if truncation.ambiguous(findings):
         return Inquiry(tell(findings, LEARNED_OR_FIXED))

@@ -44,14 +44,19 @@ class Backward:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A tensor that gradients are accumulated into; ``optimizer`` is (its number, place) where one holds it."""
+    """A tensor that gradients are accumulated into; ``holders`` are (number, place) of the optimizers that hold it."""
 
     number: int
-    optimizer: tuple[int, int] | None
+    holders: tuple[tuple[int, int], ...]
     site: str | None
     anonymous: bool
     parameter: bool
     shape: tuple[int, ...]
+
+    @property
+    def optimizer(self) -> tuple[int, int] | None:
+        """One of the holders."""
+        return self.holders[0] if self.holders else None
 
 
 @dataclass(frozen=True)
@@ -262,10 +267,9 @@ def _birth(row: Any) -> Birth | None:
 
 
 def _leaf(row: Json) -> Leaf:
-    held = row.get("optimizer")
     return Leaf(
         number=int(row["leaf"]),
-        optimizer=_two(held) if held else None,
+        holders=tuple(_two(held) for held in row.get("holders") or ()),
         site=row.get("site"),
         anonymous=bool(row.get("anonymous")),
         parameter=bool(row.get("parameter")),

@@ -264,7 +264,7 @@ def _stepped_by_its_own(findings: Findings, sites: list[str], pairs: Iterable[Pa
     """Whether the earlier loss is followed by the step of an optimizer that holds nothing below what is shared, and
     the later loss by one that does: each loss is for its own network, however the gradients are zeroed."""
     recording = findings.reference
-    holders = {leaf.optimizer[0] for p in pairs for leaf in p.leaves if leaf.optimizer is not None}
+    holders = {optimizer for p in pairs for leaf in p.leaves for optimizer, _ in leaf.holders}
     later = {n for n, ids in recording.reached.items() if any(p.id in ids for p in findings.cuts)}
     earlier = {b.n for b in recording.backwards if b.site in sites} - later
 
@@ -285,7 +285,7 @@ def first_of_its_kind(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 def _leaves_stepped(findings: Findings, pair: Pair) -> bool:
     """Whether an optimizer that holds a leaf below the tensor stepped between its making and its reading."""
-    holders = {leaf.optimizer[0] for leaf in pair.leaves if leaf.optimizer is not None}
+    holders = {optimizer for leaf in pair.leaves for optimizer, _ in leaf.holders}
     stepped = {n for kind, n, _ in pair.since if kind == "step"}
     return any(s.n in stepped and s.optimizer in holders for s in findings.reference.steps)
 
@@ -293,7 +293,7 @@ def _leaves_stepped(findings: Findings, pair: Pair) -> bool:
 def _discarded(kept: Recording, sites: list[str], pairs: Iterable[Pair]) -> bool:
     """Whether no step ever uses the gradient that the backwards at ``sites`` put into the leaves of ``pairs``."""
     thrown = {b.n for b in kept.backwards if b.site in sites}
-    leaves = {leaf.optimizer for p in pairs for leaf in p.leaves if leaf.optimizer is not None}
+    leaves = {holder for p in pairs for leaf in p.leaves for holder in leaf.holders}
     used = [
         step.uses[place] & thrown
         for step in kept.steps

@@ -152,7 +152,7 @@ def ambiguous(findings: Findings) -> bool:
 def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:
     """Whether an optimizer that steps after step ``after`` holds one of the leaves."""
     stepping = {s.optimizer for s in recording.steps if s.n > after}
-    return any(leaf.optimizer is not None and leaf.optimizer[0] in stepping for leaf in leaves)
+    return any(optimizer in stepping for leaf in leaves for optimizer, _ in leaf.holders)
 
 
 def cause_of(findings: Findings) -> Cause:
