@@ -14,6 +14,12 @@ READERS = frozenset(
     """.split()  # noqa: SIM905
 )
 
+# Draws of random numbers: where one stands, doing it again gives another value. (Dropout is meant to.)
+RANDOM = frozenset(
+    """rand randn randint randperm normal bernoulli multinomial poisson rand_like randn_like randint_like normal_
+    uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_""".split()  # noqa: SIM905
+)
+
 IN_PLACE_OPERATORS = frozenset(
     "__setitem__ __iadd__ __isub__ __imul__ __itruediv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ __ixor__".split()  # noqa: SIM905,E501
 )

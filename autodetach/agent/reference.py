@@ -22,7 +22,7 @@ import weakref
 import torch
 
 from . import graph
-from .operands import DROPPED, READERS, has_float, replace, tensors, writes_in_place
+from .operands import DROPPED, RANDOM, READERS, has_float, replace, tensors, writes_in_place
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
@@ -168,6 +168,8 @@ class Reference(Observer):
         self._consumed = set()  # (birth or id, place): a call read there what it was handed
         self._flows = set()
         self._now = ()
+        self._random = set()  # sites that drew random numbers
+        self.at_end.append(lambda: wire.send("random", sites=sorted(self._random)))
         self._fed = set()  # pairs whose tensor went on into an operation with a parameter
         self.at_end.append(lambda: wire.send("fed", pairs=sorted(self._fed)))
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
@@ -260,6 +262,8 @@ class Reference(Observer):
     @recorder_failure
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
         cut, self._now = self._now, ()
+        if name in RANDOM:
+            self._random.add(site)
         if not cut and not self._marks:
             return
         if name in READERS or not torch.is_grad_enabled():
@@ -401,7 +405,7 @@ class Reference(Observer):
             in_place=in_place,
             known=wanted,
             read=[self.steps, self.backwards],
-            scalar=tensor.dim() == 0,
+            scalar=tensor.numel() == 1,
             shape=list(tensor.shape),
             **fields,
         )

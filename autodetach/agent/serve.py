@@ -252,6 +252,10 @@ def main():
     except Exception as error:
         say(out, ready=False, error="no-torch", detail=f"{type(error).__name__}: {error}", python=version)
         return 1
+    if not hasattr(torch, "__version__"):
+        place = getattr(torch, "__file__", None) or next(iter(torch.__path__), "")
+        say(out, ready=False, error="no-torch", detail=f"{place} is not PyTorch", python=version)
+        return 1
     release = tuple(int(p) for p in torch.__version__.split("+")[0].split(".")[:2] if p.isdigit())
     if release < MINIMUM:
         say(out, ready=False, error="old-torch", detail=torch.__version__, python=version)

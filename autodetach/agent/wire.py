@@ -13,6 +13,7 @@ failure         kind, message, site, steps, backwards, call, plus what the graph
 pair            a stale operand: see :mod:`reference`
 place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
+random          sites: where random numbers were drawn
 constants       backward, sites: first-order gradients that its root was computed from
 zeroed          gradients that were thrown away: optimizer, backwards, site
 note            text: something the reader should know (a patch that was named, a limit that struck)

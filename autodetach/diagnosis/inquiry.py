@@ -59,15 +59,15 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     calls = shared.freed_by_grad(findings)
     if calls:
         return shared.first_order(laboratory, findings, settings, measured, calls)
-    shares = shared.read_again_in_one_step(findings)
+    shares = shared.read_again_in_one_step(findings, found.discovered)
     displaced = bool(shares) and truncation.displaced(findings)
     if starved or displaced:
         dual = shared.discarded_gradient(laboratory, findings, settings, measured)
         if dual is not None:
             return dual
     same_step = [p for p in shares if not p.updated_between and any(leaf.holders for leaf in p.leaves)]
-    if (displaced or same_step) and not starved:
-        fed = any(p.id in findings.reference.fed for p in shares)
+    if (displaced or same_step) and not starved and not found.failed:
+        fed = any(p.id in found.discovered.fed for p in shares)
         return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)

@@ -187,6 +187,8 @@ class Recording:
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     fed: frozenset[int] = frozenset()
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
+    random: frozenset[str] = frozenset()
+    """Sites that drew random numbers."""
     apart: frozenset[tuple[Any, ...]] = frozenset()
     """Kinds of readings that take, between two backwards, either what is cut or what lives, never both."""
     drawn: frozenset[tuple[Any, ...]] = frozenset()
@@ -383,6 +385,9 @@ class _Reader:
 
     def _others(self, e: Json, _: Any) -> None:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+
+    def _random(self, e: Json, _: Any) -> None:
+        self.fields["random"] = frozenset(str(s) for s in e["sites"])
 
     def _uncut(self, e: Json, _: Any) -> None:
         for name in ("apart", "drawn", "collected"):

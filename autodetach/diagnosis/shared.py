@@ -255,9 +255,11 @@ def discarded_gradient(
     return Inquiry(tell(found), (Plan(tuple(_cutting(found)), standard),), dual.progress - failure.steps)
 
 
-def read_again_in_one_step(findings: Findings) -> list[Pair]:
-    """Readings of what an earlier loss of the same iteration went through, the parameters below it not yet stepped."""
-    return [p for p in first_of_its_kind(findings.cuts) if not p.read_before and not _leaves_stepped(findings, p)]
+def read_again_in_one_step(findings: Findings, discovered: Recording) -> list[Pair]:
+    """Stale readings of what an earlier loss of the iteration went through, the parameters below not yet stepped."""
+    relevant = discovered.relevant
+    stale = first_of_its_kind(p for p in discovered.pairs if p.id in relevant and p.birth is not None)
+    return [p for p in stale if not p.read_before and not _leaves_stepped(findings, p)]
 
 
 def _stepped_by_its_own(findings: Findings, sites: list[str], pairs: Iterable[Pair]) -> bool:

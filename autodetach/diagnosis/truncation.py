@@ -49,7 +49,12 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
     # of what collects in a container that is never emptied the first reading is meant; elsewhere none is
     together = {kind[:4] for kind in discovered.collected}
     collected = frozenset(p.reading for p in _relevant(discovered) if p.reading[:4] in together)
-    interventions: Json = {"watch": sorted({k[:3] for k in collected}), "drop": sorted({k[:4] for k in collected})}
+    # of old losses nothing is wanted; of other old values (a window of outputs) the value is, as a cut leaves it
+    losses = frozenset(p.reading for p in _relevant(discovered) if p.scalar)
+    interventions: Json = {
+        "watch": sorted({k[:3] for k in collected}),
+        "drop": sorted({k[:4] for k in collected & losses}),
+    }
     wanted = {p.identity: p for p in _relevant(discovered) if p.reading not in collected}
     replayed = discovered
     for _ in range(MOST_REPLAYS):

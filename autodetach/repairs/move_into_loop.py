@@ -50,7 +50,9 @@ class MoveIntoLoop:
         if loop is None or not moved:
             return None
         statements = sorted(moved.values(), key=lambda s: s.start)
-        if any(s.suite_node is not statements[0].suite_node for s in statements):
+        if any(_draws(findings, s) for s in statements) or any(
+            s.suite_node is not statements[0].suite_node for s in statements
+        ):
             return None
         edits = move_statements(statements, to_start_of=loop)
         if edits is None:
@@ -113,6 +115,8 @@ class MoveIntoLoop:
         if target is None or not moved:
             return None
         statements = sorted(moved.values(), key=lambda s: s.start)
+        if any(_draws(findings, s) for s in statements):
+            return None
         edits = move_statements(statements, to_start_of=target)
         if edits is None:
             return None
@@ -124,6 +128,13 @@ class MoveIntoLoop:
             edits,
             preference=1,
         )
+
+
+def _draws(findings: Findings, statement: Statement) -> bool:
+    """Whether the statement draws random numbers: done again it would give something else."""
+    return any(
+        found.node is statement.node for site in findings.reference.random for _, found in findings.statements(site)
+    )
 
 
 def _name(function: Statement) -> str:
