@@ -183,14 +183,14 @@ def test_a_program_that_runs_for_ever(command, folder, source):
 
 # -- nothing to repair: exit 0 --------------------------------------------------------------------------------------
 
+CATCHING = "    try:\n        h.pow(2).sum().backward()\n    except RuntimeError:\n        h = h.detach()\n"
 CLEAN = {
     "it trains": (ENDLESS.replace("while True", "for _ in range(3)"), "3 steps and 3 backward passes"),
     "it never calls backward": ("print('hello')\n", "the program never calls backward"),
     "it is empty": ("", "the program never calls backward"),
     "it prints very much": ("print('x' * 30000000)\n", "nothing to repair"),
     "it catches the error and goes on": (
-        BROKEN.replace("    h.pow(2).sum().backward()\n",
-                       "    try:\n        h.pow(2).sum().backward()\n    except RuntimeError:\n        h = h.detach()\n"),
+        BROKEN.replace("    h.pow(2).sum().backward()\n", CATCHING),
         "nothing to repair",
     ),
     "it catches an error of another kind": (
