@@ -146,6 +146,7 @@ class Reference(Observer):
         }
         self._kind_sites = {kind[3] for kind in self._kinds}
         self._drawn = set()  # kinds whose tensors may be read first when they are stale already: drawn from a memory
+        self._alive_first = set()  # kinds some of whose tensors are read alive first and stale later
         self._cut_windows = {}  # kind of reading -> backwards before its cut readings
         self._stale_windows = {}  # kind of reading -> backwards before its stale readings
         self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
@@ -416,7 +417,9 @@ class Reference(Observer):
         self._kinds.add(kind)
         self._kind_sites.add(site)
         self._cut_windows.setdefault(kind, set()).add(self.backwards)
-        if stale:
+        if not stale:
+            self._alive_first.add(kind)
+        else:
             windows = self._stale_windows.setdefault(kind, set())
             if windows and self.made(number)[1] > min(windows) and (kind, birth) not in self._alive_readings:
                 self._drawn.add(kind)
@@ -426,9 +429,9 @@ class Reference(Observer):
         """What a reading site takes beside what was cut there.
 
         ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
-        ``apart`` kinds take between two backwards either what is cut or what lives, never both: what lives there has
-        only not yet turned stale (it is drawn again later, or beyond the run). ``drawn`` kinds come out of a memory,
-        fresh or stale as chance has it.
+        ``apart`` kinds take between two backwards either what is cut or what lives, never both, and have tensors that
+        are read alive first and stale later: what lives there has only not yet turned stale (it is drawn again later,
+        or beyond the run). ``drawn`` kinds come out of a memory, fresh or stale as chance has it.
         """
         stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
         collected = {
@@ -436,7 +439,11 @@ class Reference(Observer):
             for (kind, birth), window in self._alive_readings.items()
             if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
         }
-        apart = [kind for kind, windows in self._uncut.items() if not windows & self._cut_windows.get(kind, windows)]
+        apart = [
+            kind
+            for kind, windows in self._uncut.items()
+            if kind in self._alive_first and not windows & self._cut_windows.get(kind, windows)
+        ]
         self.wire.send(
             "uncut",
             apart=sorted(apart),
