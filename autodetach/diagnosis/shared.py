@@ -225,7 +225,8 @@ def discarded_gradient(
     pairs = first_of_its_kind(findings.cuts)
     if any(_leaves_stepped(findings, p) for p in pairs):
         return None
-    earlier = {n for p in pairs for kind, n, kept in p.since[:1] if kind == "backward" and not kept}
+    freeing = (next((n for kind, n, kept in p.since if kind == "backward" and not kept), None) for p in pairs)
+    earlier = {n for n in freeing if n is not None}
     sites = sorted({b.site for b in findings.reference.backwards if b.n in earlier})
     if not sites:
         return None

@@ -10,14 +10,14 @@ from autodetach.diagnosis.recording import Root
 from autodetach.model import Candidate
 from autodetach.repairs.interface import Example, candidate
 from autodetach.repairs.one_backward import backward_call
-from autodetach.source.edits.lines import insert_before
+from autodetach.source.edits.lines import insert_at_start
 from autodetach.source.statement import Statement
 
 
 class RecomputeInClosure:
     """The optimizer calls the closure to evaluate the loss at other weights; a loss made outside cannot tell it.
 
-    What makes the loss is repeated in the closure, before its backward.
+    What makes the loss is repeated at the closure's start.
     """
 
     name: ClassVar[str] = "recompute-in-closure"
@@ -39,7 +39,7 @@ class RecomputeInClosure:
         statements = self._makers(findings, root, closure)
         if not statements or any("\n" in s.code for s in statements):
             return
-        edit = insert_before(call.statement, "\n".join(s.code for s in statements))
+        edit = insert_at_start(closure, "\n".join(s.code for s in statements))
         if edit is None:
             return
         lines = ", ".join(str(s.span.line) for s in statements)
