@@ -110,10 +110,6 @@ _Env = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Let a variable through that looks like a secret. Repeatable."),
 ]
-_Data = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FOLDER", help="Let the program read a folder it could not. Repeatable."),
-]
 _Device = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=lambda: ["auto", "cpu", "cuda"]),
@@ -165,7 +161,6 @@ def fix(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
-    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
@@ -198,7 +193,6 @@ def explain(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
-    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
@@ -226,7 +220,6 @@ def verify(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
-    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,

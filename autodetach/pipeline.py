@@ -14,7 +14,7 @@ from itertools import islice
 from autodetach.diagnosis.inquiry import inquire
 from autodetach.diagnosis.plan import Inquiry
 from autodetach.diagnosis.recording import Recording
-from autodetach.laboratory import Laboratory, Observation
+from autodetach.laboratory import Horizon, Laboratory, Observation
 from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
 from autodetach.runner.interpreter import find_interpreter
@@ -24,9 +24,11 @@ from autodetach.runner.session import Session
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.source.diff import patched_names, read_patch, size_of
+from autodetach.verification.criteria import grows
 from autodetach.verification.judge import Judge
 
 MOST_TRIALS = 24
+LEAK_STEPS = 40
 NO_INPUT = "the program reads standard input, which is empty here; let it read a file or take arguments after --"
 NO_REFERENCE = "no run tells how this program is meant to train, so no patch can be proven"
 
@@ -50,8 +52,9 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
         if early is not None:
             return early
         inquiry = _diagnose(work, observed)
-        trials = _verify(work, inquiry)
-        return _report(work, inquiry, trials)
+        judge = Judge(work.laboratory, work.book, _below(work.project))
+        trials = _verify(work, inquiry, judge)
+        return replace(_report(work, inquiry, trials), device="+".join(sorted(judge.devices)) or "cpu")
     raise AssertionError("a session that opens gives one outcome")
 
 
@@ -158,6 +161,8 @@ def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:
         notes = (NO_INPUT,) if "EOFError" in text else ()
         return Outcome(Status.FAILED_OTHERWISE, detail=shown(text), notes=notes)
     notes = () if recording.backwards else ("the program never calls backward",)
+    if settings.leaks:
+        notes = (*notes, *_leak(work))
     return Outcome(Status.CLEAN, detail=came, notes=notes)
 
 
@@ -180,14 +185,22 @@ def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number} {noun if number == 1 else noun + plural}"
 
 
+def _leak(work: _Work) -> tuple[str, ...]:
+    """A graph that grows from step to step without any error, told if there is one."""
+    live = work.laboratory.observe(Horizon(most=LEAK_STEPS, live_from=0)).wait().recording.live
+    if not grows(live):
+        return ()
+    (first, few), (last, many) = live[0], live[-1]
+    return (f"a graph grows from step to step: {few} live nodes after step {first}, {many} after step {last}",)
+
+
 def _diagnose(work: _Work, observed: Recording) -> Inquiry:
     work.progress.stage("reference run")
     return inquire(work.laboratory, observed, work.book, work.settings)
 
 
-def _verify(work: _Work, inquiry: Inquiry) -> tuple[Trial, ...]:
+def _verify(work: _Work, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
     """Try the candidates of each plan, smallest first, until one is safe."""
-    judge = Judge(work.laboratory, work.book, _below(work.project))
     trials: list[Trial] = []
     for plan, standard in ((p, s) for p in inquiry.plans for s in p.standard.tiers()):
         work.progress.stage("trying patches")

@@ -106,7 +106,6 @@ _FLAG = Kind("true or false", _flag, _flag_from_text)
 _PATH = Kind("a path", _path)
 _STRINGS = Kind("a list of strings", _all(lambda value, base: value if isinstance(value, str) else None), shlex.split)
 _NAMES = Kind("a list of names", _all(_name), shlex.split)
-_PATHS = Kind("a list of paths", _all(_path), lambda text: [part for part in text.split(os.pathsep) if part])
 
 
 def _read_by(kind: Kind, program_only: bool = False) -> dict[str, object]:
@@ -133,8 +132,6 @@ class Settings:
     allow_network: bool = field(default=False, metadata=_read_by(_FLAG))
     env: tuple[str, ...] = field(default=(), metadata=_read_by(_NAMES))
     """Names of environment variables that are let through to the program although they look like secrets."""
-    data: tuple[Path, ...] = field(default=(), metadata=_read_by(_PATHS))
-    """Folders outside the project that the program may read although isolation would hide them."""
     device: str = field(default="auto", metadata=_read_by(Kind("auto, cpu, cuda or cuda:N", _device)))
     leaks: bool = field(default=False, metadata=_read_by(_FLAG))
     unsafe: bool = field(default=False, metadata=_read_by(_FLAG))

@@ -97,10 +97,9 @@ def test_a_wrong_variable_is_one_clear_line(project, variables, said):
 
 
 def test_variables_hold_lists(project):
-    variables = {"AUTODETACH_ENV": "A 'B C'", "AUTODETACH_DATA": "/data:more", "AUTODETACH_QUIET": ""}
+    variables = {"AUTODETACH_ENV": "A 'B C'", "AUTODETACH_QUIET": ""}
     settings = load({"script": "train.py"}, variables, project)
     assert settings.env == ("A", "B C")
-    assert settings.data == (Path("/data"), project / "more")
     assert not settings.quiet
 
 
@@ -114,7 +113,7 @@ def test_the_programs_of_a_project(project):
         [[tool.autodetach.programs]]
         script = "train.py"
         args = ["--epochs", "1"]
-        data = ["sets"]
+        env = ["HF_TOKEN"]
         timeout = 60
         [[tool.autodetach.programs]]
         module = "project.train"
@@ -124,7 +123,7 @@ def test_the_programs_of_a_project(project):
     inner.mkdir()
     first, second = load_programs({"steps": "7"}, {}, inner)
     assert (first.script, first.args, first.cwd) == (project / "train.py", ("--epochs", "1"), project)
-    assert (first.data, first.timeout, first.steps) == ((project / "sets",), 60, 7)
+    assert (first.env, first.timeout, first.steps) == (("HF_TOKEN",), 60, 7)
     assert (second.module, second.timeout, second.steps) == ("project.train", 20, 7)
 
 

@@ -129,7 +129,7 @@ class Recorder:
 
     def operation(self, func, args, kwargs):
         """Run one torch call of the program's; called with the mode switched off."""
-        if type(func) is types.FunctionType and not func.__module__.startswith("torch."):
+        if type(func) is types.FunctionType and not (func.__module__ or "").startswith("torch"):
             func = _METHODS.get(_name_of(func), func)
         name = getattr(func, "__name__", "")
         if self.paused or name == "backward":
@@ -368,6 +368,7 @@ class Recorder:
                 site=self.sites.here(),
                 params=[trajectory.fingerprint(p) for p in parameters],
                 grads=self._gradients,
+                devices=sorted({p.device.type for p in parameters}),
                 backwards=self.backwards,
                 **self.on_step(optimizer, parameters),
             )

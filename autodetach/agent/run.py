@@ -34,6 +34,7 @@ def run(request):
     wire = Wire(request["events"])
     wire.send("hello", version=VERSION, pid=os.getpid(), mode=request["mode"])
     map_paths(request)
+    choose_device(request.get("device") or "auto")
     recorder = MODES[request["mode"]](wire, request["folder"], request)
     hooks.install(recorder, Mode)
     compile_source = None
@@ -103,3 +104,11 @@ def map_paths(request):
             for name, path in list(table.items()):
                 table[name] = mapped(path)
     sys.path_importer_cache.clear()
+
+
+def choose_device(wanted):
+    """``cpu`` hides every GPU from the program, ``cuda:N`` all but one; CUDA reads this when it is first used."""
+    if wanted == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    elif wanted.startswith("cuda:"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = wanted.partition(":")[2]

@@ -28,6 +28,7 @@ class Step:
     uses: tuple[frozenset[int], ...] = ()
     lost: tuple[frozenset[int], ...] = ()
     site: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -332,6 +333,7 @@ class _Reader:
                 uses=tuple(frozenset(u) for u in e.get("uses") or ()),
                 lost=tuple(frozenset(u) for u in e.get("lost") or ()),
                 site=str(e.get("site") or ""),
+                devices=tuple(str(d) for d in e.get("devices") or ()),
             )
         )
 

@@ -48,6 +48,8 @@ class Judge:
     def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "") -> None:
         self._laboratory, self._book, self._below = laboratory, book, below
         self._known: dict[tuple[str, bool], Trial] = {}
+        self.devices: set[str] = set()
+        """Where the parameters lay that the patched programs' optimizers stepped."""
         self._seen: dict[tuple[str, int], Recording] = {}
 
     def try_one(self, candidate: Candidate, standard: Standard) -> Trial:
@@ -103,6 +105,7 @@ class Judge:
         if seen is None:
             seen = self._laboratory.observe(horizon, patched).wait().recording
             self._seen[diff, standard.progress] = seen
+            self.devices.update(d for step in seen.steps for d in step.devices)
         verdicts: list[Verdict] = []
         for check in self._checks(seen, standard, same_values):
             verdicts.append(check())
