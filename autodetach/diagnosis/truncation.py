@@ -100,7 +100,25 @@ def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
                 for place, (was, now) in enumerate(zip(before.grads, step.grads, strict=False))
                 if was not in (None, 0.0) and now in (None, 0.0)
             ]
+    if not findings.reference.steps:
+        found += _starved_by_hand(findings)
     return tuple(dict.fromkeys(found))
+
+
+def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:
+    """Without an optimizer: module parameters that a backward of the broken program fed and the replay's does not.
+
+    Leaves that the program made by a call of its own are left out: those may be data."""
+    broken = {b.n: b for b in findings.observed.backwards if b.call == "backward"}
+    starving = []
+    for backward in findings.reference.backwards:
+        before = broken.get(backward.n)
+        if before is None or backward.call != "backward":
+            continue
+        fed = {name for name, gradient, _ in backward.leaves if gradient not in (None, 0.0)}
+        names = [name for name, gradient, _ in before.leaves if gradient not in (None, 0.0) and name.startswith("#")]
+        starving += [(-1, i) for i, name in enumerate(names) if name not in fed]
+    return starving
 
 
 def displaced(findings: Findings) -> bool:
