@@ -150,42 +150,42 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def run(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
-    """Runs files (by default one text, main.py) under the agent in a folder of their own."""
+def launch(agent: Agent, tmp_path: Path) -> Callable[..., str]:
+    """Starts files (by default one text, main.py) under the agent in a folder of their own; the run's name."""
 
     def call(
-        files: Files,
-        *argv: str,
-        entry: str = "main.py",
-        mode: str = "observe",
-        folder: str = "project",
-        kill_on_stop: bool = False,
-        **request: Any,
-    ) -> Ran:
+        files: Files, *argv: str, entry: str = "main.py", mode: str = "observe", folder: str = "project", **request: Any
+    ) -> str:
         root = tmp_path / folder
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
         write_files(root, files)
         target = {} if "module" in request else {"entry": entry}
-        cwd = str(root / request.pop("cwd", "."))
-        name = agent.start(root, mode=mode, argv=list(argv), cwd=os.path.normpath(cwd), **target, **request)
-        return agent.wait(name, kill_on_stop=kill_on_stop)
+        cwd = os.path.normpath(root / request.pop("cwd", "."))
+        return agent.start(root, mode=mode, argv=list(argv), cwd=cwd, **target, **request)
 
     return call
 
 
 @pytest.fixture
-def both(run: Callable[..., Ran], tmp_path: Path) -> Callable[..., tuple[Ran, Ran]]:
-    """The same program under ``python`` and under the agent, in the same folder."""
+def run(agent: Agent, launch: Callable[..., str]) -> Callable[..., Ran]:
+    """Runs files under the agent to their end."""
 
-    def call(files: Files, *argv: str, entry: str = "main.py", **request: Any) -> tuple[Ran, Ran]:
-        under = run(files, *argv, entry=entry, **request)
-        root = tmp_path / str(request.get("folder", "project"))
-        shutil.rmtree(root)
-        root.mkdir()
-        write_files(root, files)
-        cwd = root / request.get("cwd", ".")
-        target = ["-m", request["module"]] if "module" in request else [os.path.relpath(root / entry, cwd)]
+    def call(files: Files, *argv: str, kill_on_stop: bool = False, **how: Any) -> Ran:
+        return agent.wait(launch(files, *argv, **how), kill_on_stop=kill_on_stop)
+
+    return call
+
+
+@pytest.fixture
+def both(agent: Agent, launch: Callable[..., str], tmp_path: Path) -> Callable[..., tuple[Ran, Ran]]:
+    """The same program under ``python`` and under the agent, in the same folder at the same time."""
+
+    def call(files: Files, *argv: str, entry: str = "main.py", **how: Any) -> tuple[Ran, Ran]:
+        name = launch(files, *argv, entry=entry, **how)
+        root = tmp_path / str(how.get("folder", "project"))
+        cwd = root / how.get("cwd", ".")
+        target = ["-m", how["module"]] if "module" in how else [os.path.relpath(root / entry, cwd)]
         done = subprocess.run(
             [sys.executable, *target, *argv],
             cwd=cwd,
@@ -194,6 +194,6 @@ def both(run: Callable[..., Ran], tmp_path: Path) -> Callable[..., tuple[Ran, Ra
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             timeout=120,
         )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode()), under
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode()), agent.wait(name)
 
     return call

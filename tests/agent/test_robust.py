@@ -340,29 +340,24 @@ fails()
         assert said.recording.failure is not None
 
 
-WAITS = {
-    "a thread": "import queue\ndone = queue.Queue()\n"
-    "def work():\n    None.detach()\nthreading.Thread(target=work, daemon=True).start()\ndone.get()\n",
-    "a child": "import multiprocessing\nq = multiprocessing.Queue()\n"
-    "def work():\n    None.detach()\nmultiprocessing.Process(target=work).start()\nq.get()\n",
-}
-
-
-@pytest.mark.parametrize("name", WAITS)
-def test_who_dies_of_another_error_ends_the_run_too_where_all_others_wait(run, name):
-    said = run(HEAD + WAITS[name], kill_on_stop=True)
-    assert any(e["how"] == "error" and e["status"] == 1 for e in said.named("end"))
-    assert "AttributeError: 'NoneType' object has no attribute 'detach'" in said.stderr
-    assert said.recording.failure is None and "_autodetach_agent" not in said.stderr
-
-
-def test_a_death_that_the_program_deals_with_ends_nothing(run):
-    source = (
-        HEAD
-        + """\
-import multiprocessing, time
+DEATHS = programs(
+    """
+=== a thread
+import queue
 def work():
-    raise ValueError("once")
+    None.detach()
+threading.Thread(target=work, daemon=True).start()
+queue.Queue().get()
+=== a child
+import multiprocessing
+def work():
+    None.detach()
+multiprocessing.Process(target=work).start()
+multiprocessing.Queue().get()
+=== nobody waits
+import multiprocessing, multiprocessing.connection, time
+def work():
+    None.detach()
 child = multiprocessing.Process(target=work)
 child.start()
 print(multiprocessing.connection.wait([child.sentinel], 30) == [child.sentinel])
@@ -376,7 +371,17 @@ while time.monotonic() < until:
     w.sum().backward()
     optimizer.step()
 """
-    )
-    said = run(source.replace("import multiprocessing", "import multiprocessing, multiprocessing.connection"))
-    assert (said.status, said.stdout) == (0, "True\n1\n")
-    assert said.recording.how == "exit"
+)
+
+
+def test_who_dies_of_another_error_ends_the_run_where_all_others_wait_and_nowhere_else(agent, launch):
+    """All at the same time: each takes seconds."""
+    names = {death: launch(HEAD + source, folder=death) for death, source in DEATHS.items()}
+    ends = {death: agent.wait(name, kill_on_stop=True) for death, name in names.items()}
+    for said in ends.values():
+        assert "AttributeError: 'NoneType' object has no attribute 'detach'" in said.stderr
+        assert said.recording.failure is None and "_autodetach_agent" not in said.stderr
+    for death in ("a thread", "a child"):
+        assert any(e["how"] == "error" and e["status"] == 1 for e in ends[death].named("end"))
+    said = ends["nobody waits"]
+    assert (said.status, said.stdout, said.recording.how) == (0, "True\n1\n", "exit")

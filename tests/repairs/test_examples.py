@@ -92,6 +92,17 @@ for _ in range(30):
     opt.step()
 """,
     ("detach-after-unpacking", "one of two results is carried"): HEAD + """
+net, head, h = nn.GRU(2, 3), nn.Linear(3, 1), None
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for _ in range(30):
+    x = torch.randn(5, 4, 2)
+    @@
+    loss = head(out).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ("detach", "at the store"): HEAD + """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -100,12 +111,11 @@ class Net(nn.Module):
         h = self.cell(x, h)
         return self.head(h), h
 
-net, h = Net(), torch.zeros(4, 2)
+net, h0 = Net(), torch.zeros(4, 2)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(30):
-    x = torch.randn(4, 2)
-    @@
-    loss = out.pow(2).mean()
+data = [(torch.randn(4, 2), torch.randn(4, 1)) for _ in range(30)]
+@@
+    loss = (out - y).pow(2).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -248,21 +258,6 @@ for _ in range(30):
     opt.step(closure)
 """,
 }  # fmt: skip
-PROGRAMS["detach", "at the store"] = PROGRAMS["detach-after-unpacking", "one of two results is carried"].replace(
-    """h = Net(), torch.zeros(4, 2)
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(30):
-    x = torch.randn(4, 2)
-    @@
-    loss = out.pow(2).mean()
-""",
-    """h0 = Net(), torch.zeros(4, 2)
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
-data = [(torch.randn(4, 2), torch.randn(4, 1)) for _ in range(30)]
-@@
-    loss = (out - y).pow(2).mean()
-""",
-)
 PROGRAMS["keep-graph", "two losses of one network"] = PROGRAMS["one-backward", "two losses of one network"]
 
 
