@@ -6,7 +6,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
-LAYOUTS = ("script", "main", "argparse", "epoch-function", "step-function", "trainer", "closure", "global")
+LAYOUTS = (
+    "script",
+    "main",
+    "argparse",
+    "epoch-function",
+    "step-function",
+    "trainer",
+    "closure",
+    "global",
+    "function-attribute",
+    "default-argument",
+)
 FILES = ("one", "model", "model-data", "engine", "package", "folder")
 STYLES = (
     "alphabet",

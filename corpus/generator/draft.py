@@ -66,6 +66,11 @@ def assigned(lines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def bound_by(loop: str) -> list[str]:
+    """The variables that the head of a ``for`` loop binds."""
+    return used([loop.partition(" in ")[0]])
+
+
 def indent(lines: Iterable[str], levels: int = 1) -> list[str]:
     """The lines, four blanks a level further in; one string may hold several lines."""
     return ["    " * levels + line if line else line for text in lines for line in text.split("\n")]

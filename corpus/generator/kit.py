@@ -125,6 +125,12 @@ class Kit:
         """Zero, backward and step by the optimizer axis, for all parameters of ``model``."""
         kind = self.axes.optimizer
         setup, zero, step = _optimizers(kind, model, self.pick("rate", ("0.01", "0.02", "0.05")))
+        if kind == "manual" and self.chance("through-data"):
+            step = [
+                f"for parameter in {model}.parameters():",
+                "    if parameter.grad is not None:",
+                f"        parameter.data -= {self.pick('rate', ('0.01', '0.02', '0.05'))} * parameter.grad",
+            ]
         close: list[str] = []
         if "scheduler" in self.axes.extras:
             if kind == "manual":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .axes import Axes, Impossible
-from .draft import Draft, assigned, indent, used
+from .draft import Draft, assigned, bound_by, indent, used
 from .files import Laid, Program, into_files
 from .hints import annotate
 from .names import Names
@@ -27,6 +27,8 @@ def lay_out(draft: Draft, axes: Axes, names: Names) -> Program:
         "epoch-function": _epoch_function,
         "step-function": _step_function,
         "global": _global,
+        "function-attribute": _global,
+        "default-argument": _default_argument,
         "closure": _closure,
         "trainer": _trainer,
     }[axes.layout](draft, axes, names, laid)
@@ -168,7 +170,7 @@ def _function_of_step(
     if helper:
         laid.add("engine", names.resolve(helper))
     before = {*assigned(draft.data), *assigned(draft.setup), *assigned(draft.epoch), *used([draft.loop])}
-    carried = [name for name in assigned(draft.step) if name in before and name not in used([draft.loop])]
+    carried = [name for name in assigned(draft.step) if name in before and name not in bound_by(draft.loop)]
     if carried_outside:
         carried = list(dict.fromkeys([*carried, *_changed(draft)]))
     if carried_outside and not carried:
@@ -177,15 +179,17 @@ def _function_of_step(
     signature = ", ".join(f"${name}" for name in takes)
     given = [] if carried_outside else carried
     rebound = [name for name in carried if name in assigned(draft.step)]
-    body = [f"global {', '.join(f'${n}' for n in rebound)}"] if carried_outside and rebound else []
+    on_function = axes.layout == "function-attribute"
+    body = [f"global {', '.join(f'${n}' for n in rebound)}"] if carried_outside and rebound and not on_function else []
     body += [*draft.step, f"return {', '.join([draft.value, *(f'${n}' for n in given)])}"]
     lines = [*_decorated(axes, laid), f"def train_step({signature}):", *indent(body)]
     if carried_outside:
         own = [s for s in draft.setup if set(assigned([s])) & set(carried)]
         if any(set(used([s])) - set(carried) for s in own) or set(assigned(draft.epoch)) & set(carried):
             raise Impossible("the state depends on what is made in main")
-        lines = [*own, "", "", *lines]
-    laid.add("engine", names.resolve("\n".join(lines)))
+        lines = [*lines, "", "", *own] if on_function else [*own, "", "", *lines]
+    attributes = frozenset(carried) if on_function else frozenset[str]()
+    laid.add("engine", names.resolve("\n".join(lines), attributes, "train_step"))
     return f"train_step({signature})", carried
 
 
@@ -209,6 +213,26 @@ def _global(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     _wrap_main(axes, names, laid, [_seed(axes), *draft.data, *setup, *_step_lines(draft, axes, call, [])], draft.epochs)
 
 
+def _default_argument(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
+    """What the step changes is made once, as the default of a parameter that nobody gives."""
+    carried = _changed(draft)
+    own = [s for s in draft.setup if set(assigned([s])) & set(carried)]
+    alone = all(set(used([s])) <= set(carried) and "\n" not in s and "⟦" not in s for s in own)
+    if not carried or set(carried) & {*assigned(draft.step), *assigned(draft.epoch)} or not alone:
+        raise Impossible("nothing that a default could hold")
+    before = {*assigned(draft.data), *assigned(draft.setup), *assigned(draft.epoch), *used([draft.loop])}
+    rebound = [n for n in assigned(draft.step) if n in before and n not in bound_by(draft.loop)]
+    takes = [n for n in used(draft.step) if n in before and n not in carried]
+    signature = ", ".join(f"${n}" for n in takes)
+    defaults = ", ".join(statement.replace(" = ", "=", 1) for statement in own)
+    returned = ", ".join([draft.value, *(f"${n}" for n in rebound)])
+    lines = [f"def train_step({signature}, {defaults}):", *indent([*draft.step, f"return {returned}"])]
+    laid.add("engine", names.resolve("\n".join([*_decorated(axes, laid), *lines])))
+    setup = [s for s in draft.setup if s not in own]
+    step = _step_lines(draft, axes, f"train_step({signature})", [f"${n}" for n in rebound])
+    _wrap_main(axes, names, laid, [_seed(axes), *draft.data, *setup, *step], draft.epochs)
+
+
 def _closure(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     if "helper" in axes.styles or "decorator" in axes.styles:
         raise Impossible("a closure is enough")
@@ -219,7 +243,7 @@ def _closure(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     own = [s for s in draft.setup if set(assigned([s])) & set(carried)]
     rest = [s for s in draft.setup if s not in own]
     outside = {*assigned(rest), *assigned(draft.data)}
-    loop = used([draft.loop])
+    loop = bound_by(draft.loop)
     takes = [n for n in used([*own, *draft.step]) if n in outside and n not in loop]
     given = [n for n in loop if n in used(draft.step) and n not in outside]
     outer, inner = ", ".join(f"${n}" for n in takes), ", ".join(f"${n}" for n in given)
@@ -241,7 +265,7 @@ def _closure(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
 def _trainer(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     outside = assigned(draft.data)
     own = frozenset([*assigned(draft.setup), *assigned(draft.epoch)]) - set(outside)
-    loop = used([draft.loop])
+    loop = bound_by(draft.loop)
     takes = [n for n in used(draft.setup) if n in outside]
     given = [n for n in loop if n in used(draft.step) and n not in outside]
     batches = [n for n in used([draft.loop, *draft.step, *draft.epoch, *draft.close]) if n in outside]

@@ -107,10 +107,10 @@ class Names:
     def __getitem__(self, key: str) -> str:
         return self.chosen.get(key, key)
 
-    def resolve(self, text: str, attributes: frozenset[str] = frozenset()) -> str:
-        """The text with its variables named; those in ``attributes`` belong to ``self``."""
+    def resolve(self, text: str, attributes: frozenset[str] = frozenset(), owner: str = "self") -> str:
+        """The text with its variables named; those in ``attributes`` are attributes of ``owner``."""
 
         def name(found: re.Match[str]) -> str:
-            return ("self." if found[1] in attributes else "") + self[found[1]]
+            return (f"{owner}." if found[1] in attributes else "") + self[found[1]]
 
         return _VARIABLE.sub(name, text)

@@ -44,7 +44,7 @@ CAUSES = {
         Menu(
             scenarios=("batches", "ticks"),
             models=tuple(CELLS),
-            holders=("loop", "model", "buffer"),
+            holders=("loop", "model", "buffer", "layers"),
             containers=CONTAINERS,
             places=recurrent.PLACES,
             layouts=LAYOUTS,
@@ -55,7 +55,7 @@ CAUSES = {
         "carried-state",
         kept.kept,
         Menu(
-            scenarios=("previous", "average", "queue", "table", "feedback"),
+            scenarios=("previous", "average", "queue", "table", "feedback", "hook", "generator"),
             models=_BODIES,
             holders=("loop", "model"),
             containers=CONTAINERS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..axes import Impossible
 from ..draft import Definition, Draft
 from ..kit import Kit
@@ -18,6 +20,8 @@ def kept(kit: Kit) -> Draft:
         "queue": _queue,
         "table": _table,
         "feedback": _feedback,
+        "hook": _hook,
+        "generator": _generator,
     }[kit.axes.scenario](kit)
 
 
@@ -149,3 +153,46 @@ def _feedback(kit: Kit) -> Draft:
     classes = [*defined(box), kit.network()]
     inputs = kit.inputs + kit.outputs
     return _assemble(kit, classes, init, forward, tail, {"store", "end", "use"}, "The output", inputs)
+
+
+def _hook(kit: Kit) -> Draft:
+    """A forward hook writes the output down; the loss compares it with the one before."""
+    if kit.axes.container != "dict" or kit.axes.depth > 1 or kit.axes.holder == "model":
+        raise Impossible("a hook writes into a dict")
+    text = [
+        "def watch(captured):",
+        "    def hook(module, given, output):",
+        '        captured["now"] = output',
+        "",
+        "    return hook",
+    ]
+    forward = [
+        "$out = $model($x)",
+        "$loss = LOSS",
+        'if "before" in $captured:',
+        '    $loss = $loss + 0.1 * F.mse_loss($captured["now"], $captured["before"]⟦use?.detach()⟧)',
+    ]
+    init = ["$captured = {}", "$model.head.register_forward_hook(watch($captured))"]
+    tail = ['$captured["before"] = $captured["now"]⟦store?.detach()⟧']
+    classes = [kit.network(), Definition("engine", "\n".join(text))]
+    return _assemble(kit, classes, init, forward, tail, {"store", "use"}, "The output that a hook writes down")
+
+
+def _generator(kit: Kit) -> Draft:
+    """The state lives in a generator between two of its items."""
+    if kit.axes.container != "bare" or kit.axes.depth > 1 or kit.axes.holder == "model":
+        raise Impossible("the state is a local of the generator")
+    if kit.axes.place == "end":
+        raise Impossible("the generator keeps it")
+    text = [
+        "def rollout($model, $batches):",
+        "    $previous = None",
+        "    for $x, $y in $batches:",
+        "        $out, $features = $model($x)",
+        "        drift = torch.zeros(()) if $previous is None else F.mse_loss($features, $previous⟦use?.detach()⟧)",
+        "        yield $out, $y, drift",
+        "        $previous = $features⟦store?.detach()⟧",
+    ]
+    classes = [kit.network("self.head(features), features"), Definition("engine", "\n".join(text))]
+    draft = _assemble(kit, classes, [], ["$loss = LOSS + 0.1 * $drift"], [], {"store", "use"}, "What a generator keeps")
+    return replace(draft, loop="for $out, $y, $drift in rollout($model, $batches):")

@@ -166,6 +166,9 @@ def _cut_unless_none(box: Container) -> list[str]:
 def _held_by_model(program: _Program) -> Draft:
     kit, box, names, axes = program.kit, program.box, program.names, program.axes
     places = {"store", "use", "between"}
+    layers = axes.holder == "layers"
+    if layers and (program.cell.shape != "vector" or axes.place == "between"):
+        raise Impossible("layers are stacked by their features")
     fields, methods, lines = [], [], []
     classes = []
     if axes.holder == "buffer":
@@ -184,16 +187,21 @@ def _held_by_model(program: _Program) -> Draft:
         stores = box.store("self.memory", program.guarded("store", names))
         cut = box.cut("self.memory")
         methods = ["", "    def reset(self):", f"        self.memory = {program.zero}"]
-        reset = ["$model.reset()"]
+        reset = ["for layer in $model.layers:", "    layer.reset()"] if layers else ["$model.reset()"]
     methods += ["", "    def detach_memory(self):", *(f"        {line}" for line in cut)]
     lines += [f"{name} = {read}⟦use?.detach()⟧" for name, read in zip(names, reads, strict=True)]
-    lines += [*program.compute, *stores, f"return self.head({program.output})"]
+    lines += [*program.compute, *stores, f"return {program.output if layers else f'self.head({program.output})'}"]
     if program.ticks:
         places = {"between"}
     if axes.place not in ("between",):
         methods = methods[: -len(cut) - 2]
         places -= {"between"}
     classes.append(program.model_class("$x", lines, methods, fields))
+    if layers:
+        layer = classes[-1].text.replace(f"class {kit.class_name}(", "class StatefulLayer(")
+        layer = layer.replace("(self, inputs, hidden, outputs)", "(self, inputs, hidden)")
+        layer = layer.replace("        self.head = nn.Linear(hidden, outputs)\n", "")
+        classes[-1:] = [Definition("model", layer), _network_of_layers(kit)]
     loss_setup, loss = kit.loss("$out", "$y")
     update = kit.update()
     forward = ["⟦between?$model.detach_memory()⟧"] if "between" in places else []
@@ -219,6 +227,22 @@ def _held_by_model(program: _Program) -> Draft:
         places=places,
         by_hand=update.by_hand,
     )
+
+
+def _network_of_layers(kit: Kit) -> Definition:
+    text = [
+        f"class {kit.class_name}(nn.Module):",
+        "    def __init__(self, inputs, hidden, outputs):",
+        "        super().__init__()",
+        "        self.layers = nn.ModuleList([StatefulLayer(inputs, hidden), StatefulLayer(hidden, hidden)])",
+        "        self.head = nn.Linear(hidden, outputs)",
+        "",
+        "    def forward(self, $x):",
+        "        for layer in self.layers:",
+        "            $x = layer($x)",
+        "        return self.head($x)",
+    ]
+    return Definition("model", "\n".join(text))
 
 
 def _finish(
