@@ -114,7 +114,7 @@ with Session(pathlib.Path(sys.executable), project, isolation={room.mechanism.na
     assert parent.stdout is not None and parent.stdout.readline() == "up\n"
     assert len(room.survivors()) >= 3
     parent.send_signal(number)
-    parent.wait(10)
+    parent.wait(60)
     deadline = time.monotonic() + 10
     while room.survivors() and time.monotonic() < deadline:
         time.sleep(0.05)
