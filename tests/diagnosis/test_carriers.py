@@ -72,7 +72,7 @@ PROGRAMS = {
         "        new = cell(x, h)\n        loss = head(new).pow(2).mean()\n        loss.backward()\n"
         "        return loss\n"
         "    opt.step(closure)\n    h = new\n",
-        ["        new = cell(x, h.detach())"],
+        ["    h = new.detach()"],
     ),
     "a generator": (
         "def stream(h):\n    while True:\n        h = cell(torch.randn(1, 2), h)\n        yield h\nstates = stream(h)\n"
