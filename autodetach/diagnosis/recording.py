@@ -472,7 +472,7 @@ def read(events: Iterable[Json], process: str = "") -> Recording:
             else:
                 reader = readers.setdefault(int(event.get("process", 0)), _Reader())
                 reader.take(event, sites)
-        except (KeyError, ValueError, TypeError, IndexError):
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError):
             continue
     if not readers:
         return Recording(sites={})

@@ -11,7 +11,6 @@ import pytest
 from autodetach.diagnosis.recording import Recording, read
 from autodetach.model import FailureKind
 
-hostile = pytest.mark.xfail(strict=True, reason="read() lets AttributeError and OverflowError out: we crash")
 WRONG = (None, "text", 5, -1, [], [[]], {}, [None], ["x", "y"], {"a": []}, [[1, 2]], True, "é" * 300)
 
 
@@ -61,7 +60,6 @@ def broken_versions(event: dict[str, Any]):
             yield from ({**event, name: value} for value in WRONG)
 
 
-@hostile
 @pytest.mark.parametrize("mode", ["observe", "reference", "shadow"])
 def test_a_broken_event_takes_no_other_with_it(real_events, mode):
     events = real_events[mode]
@@ -88,7 +86,6 @@ def test_strange_events_are_dropped(real_events, event):
     assert read([event, *events, event]) == read(events)
 
 
-@hostile
 @pytest.mark.parametrize("event", WILD, ids=str)
 def test_wilder_events_are_dropped(real_events, event):
     events = real_events["observe"]
@@ -103,7 +100,6 @@ def something(rng: random.Random, depth: int = 3) -> Any:
     return rng.choice((None, True, -3, 0, 7, 0.5, float("nan"), float("inf"), 10**400, "aa", "é", "tensor", ""))
 
 
-@hostile
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_hostile_run_says_reading_it_raises_nothing(real_events, seed):
     rng = random.Random(seed)
