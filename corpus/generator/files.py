@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .axes import Axes
 
-_DEFINED = re.compile(r"^(?:class|def) (\w+)|^(\w+) = ", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:class|def) (\w+)|^([A-Z]\w*) = ", re.MULTILINE)
 _IMPORTS = (
     (r"\bargparse\.", "import argparse"),
     (r"\bfunctools\.", "import functools"),

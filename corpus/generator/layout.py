@@ -209,8 +209,16 @@ def _step_function(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
 
 def _global(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
     call, carried = _function_of_step(draft, axes, names, laid, carried_outside=True)
-    setup = [s for s in draft.setup if not set(assigned([s])) & set(carried)]
+    setup = _others(draft, carried)
     _wrap_main(axes, names, laid, [_seed(axes), *draft.data, *setup, *_step_lines(draft, axes, call, [])], draft.epochs)
+
+
+def _others(draft: Draft, carried: list[str]) -> list[str]:
+    """The set-up without what makes the carried variables, which main does not see."""
+    setup = [s for s in draft.setup if not set(assigned([s])) & set(carried)]
+    if set(used([*setup, *draft.epoch, draft.loop, *draft.close])) & set(carried):
+        raise Impossible("main needs what the function keeps")
+    return setup
 
 
 def _default_argument(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
@@ -228,7 +236,7 @@ def _default_argument(draft: Draft, axes: Axes, names: Names, laid: Laid) -> Non
     returned = ", ".join([draft.value, *(f"${n}" for n in rebound)])
     lines = [f"def train_step({signature}, {defaults}):", *indent([*draft.step, f"return {returned}"])]
     laid.add("engine", names.resolve("\n".join([*_decorated(axes, laid), *lines])))
-    setup = [s for s in draft.setup if s not in own]
+    setup = _others(draft, carried)
     step = _step_lines(draft, axes, f"train_step({signature})", [f"${n}" for n in rebound])
     _wrap_main(axes, names, laid, [_seed(axes), *draft.data, *setup, *step], draft.epochs)
 
@@ -238,7 +246,7 @@ def _closure(draft: Draft, axes: Axes, names: Names, laid: Laid) -> None:
         raise Impossible("a closure is enough")
     rebound = [name for name in assigned(draft.step) if name in assigned(draft.setup)]
     carried = list(dict.fromkeys([*rebound, *_changed(draft)]))
-    if not carried or set(assigned(draft.epoch)) & set(carried):
+    if not carried or set(assigned(draft.epoch)) & {*carried, *used(draft.step)}:
         raise Impossible("nothing for the closure to hold")
     own = [s for s in draft.setup if set(assigned([s])) & set(carried)]
     rest = [s for s in draft.setup if s not in own]
