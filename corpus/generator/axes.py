@@ -116,7 +116,10 @@ def draw(rng: random.Random, cause: str, menu: Menu) -> Axes:
 
 
 def simpler(axes: Axes, menu: Menu) -> Iterator[Axes]:
-    """The same case with one thing less, the things that say least about the fault first."""
+    """The same case with one thing less, the things that say least about the fault first.
+
+    The scenario stays: another one would be another fault.
+    """
     for style in axes.styles:
         yield replace(axes, styles=tuple(other for other in axes.styles if other != style))
     for extra in axes.extras:
@@ -130,7 +133,6 @@ def simpler(axes: Axes, menu: Menu) -> Iterator[Axes]:
         "container": menu.containers[0],
         "holder": menu.holders[0],
         "place": menu.places[0],
-        "scenario": menu.scenarios[0],
     }
     for name, value in plain.items():
         if getattr(axes, name) != value:
