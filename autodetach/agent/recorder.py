@@ -35,6 +35,8 @@ PATCHES = (
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}
 LIVE_EVERY, LIVE_THEN = 12, 4
 """Live nodes are counted after each of so many steps, and after every so many steps from then on."""
+MOST_WATCHED = 40
+"""Of so many backward passes it is told whether they went through weights that were updated since."""
 TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
 """Other failures are often caught by the code that provokes them: ``t.numpy()``, else ``t.detach().numpy()``."""
 CAUGHT = "the program caught the error itself"
@@ -94,6 +96,9 @@ class Recorder:
         self._leaf_numbers = {}
         self._leaf_sites = {}
         self._gradients = None
+        self._updated = {}  # leaf -> the sequence number at its last update
+        self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
+        self._watches_weights = bool(request.get("watch_weights"))
         self._started = time.monotonic()
         self.horizon = request.get("horizon") or {}
         self.interventions = request.get("interventions") or {}
@@ -298,6 +303,8 @@ class Recorder:
             fields = {"loss": trajectory.loss_values(roots)} | (extra or {})
             if not self.optimizers and call == "backward":
                 fields["leaves"] = self._trained_by_hand(roots)
+            if self._watches_weights and number <= MOST_WATCHED:
+                fields["outdated"] = self._through_outdated_weights(roots)
         self.wire.send(
             "backward",
             n=number,
@@ -320,14 +327,29 @@ class Recorder:
                         known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
                     )
                     per_site[name] = per_site.get(name, 0) + 1
-                    rows.append(
-                        [
-                            f"{name}.{per_site[name]}",
-                            trajectory.gradient_norm(leaf),
-                            trajectory.fingerprint(leaf),
-                        ]
-                    )
+                    print_ = trajectory.fingerprint(leaf)
+                    if self._prints.setdefault(leaf._cdata, print_) != print_:
+                        self._updated[leaf._cdata] = self.events[-2][0] if len(self.events) > 1 else 0
+                        self._prints[leaf._cdata] = print_
+                    rows.append([f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf), print_])
         return rows
+
+    def _through_outdated_weights(self, roots):
+        """The site that made a node of the loss from a weight which has been updated since; None where there is none.
+
+        What was computed from it has the old value, and so has its gradient."""
+        latest = max(self._updated.values(), default=0)
+        for root in roots:
+            for node in graph.walk(root.grad_fn, limit=50_000) if root.grad_fn is not None else ():
+                made = node._sequence_nr()
+                if made < latest and any(
+                    made < self._updated.get(below.variable._cdata, 0)
+                    for below in graph.parents(node)
+                    if graph.is_leaf_node(below)
+                ):
+                    origin = self.births.range_of(made)
+                    return origin[0] if origin else ""
+        return None
 
     # -- optimizers ---------------------------------------------------------------------------------------------
 
@@ -353,6 +375,10 @@ class Recorder:
             self._read_gradients(optimizer)
         self.steps += 1
         self._event("step", self.steps)
+        if self._watches_weights:
+            self._updated.update(
+                (p._cdata, self.last_event) for g in optimizer.param_groups for p in g["params"] if p.grad is not None
+            )
         self._goes_on()
         self._send_step(optimizer)
         self._check_horizon()

@@ -14,7 +14,8 @@ between the tensor's making and this reading), leaves, history (pairs inside the
 that made its graph). ``reached`` events list the pairs that lie in the past of a backward's root, each with its places;
 ``flow`` events are live readings of watched tensors that were not cut; ``root`` events tell of a backward that was
 called on a stale tensor; ``fed`` lists the pairs whose tensor went on into an operation with a parameter: what feeds a
-model, not a loss alone.
+model, not a loss alone. ``silenced`` lists the pairs that make a whole term of a loss constant: nothing else than
+what was cut would have taught anybody through it.
 """
 
 import weakref
@@ -22,10 +23,13 @@ import weakref
 import torch
 
 from . import graph
+from .holders import Holders
 from .operands import DROPPED, RANDOM, READERS, has_float, replace, tensors, writes_in_place
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
+ADDING = frozenset({"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "__isub__",
+                    "sub_", "stack"})  # fmt: skip
 
 
 class Observer(Recorder):
@@ -173,9 +177,12 @@ class Reference(Observer):
         self.at_end.append(lambda: wire.send("random", sites=sorted(self._random)))
         self._fed = set()  # pairs whose tensor went on into an operation with a parameter
         self.at_end.append(lambda: wire.send("fed", pairs=sorted(self._fed)))
+        self._silenced = set()  # pairs that make a whole term of a loss constant
+        self.at_end.append(lambda: wire.send("silenced", pairs=sorted(self._silenced)))
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
         self._lost = {}  # leaf -> backwards whose gradient it would hold, had nothing been cut
         self._leaves_of = {}  # pair -> the leaves below its operand
+        self._holders = Holders(self) if request.get("probes") and (self.wanted or self._dual_values) else None
 
     # -- staleness ----------------------------------------------------------------------------------------------
 
@@ -288,9 +295,21 @@ class Reference(Observer):
         if marks:
             if parameter:
                 self._fed.update(marks)
+            if name in ADDING:
+                self._note_silenced(args, result)
             for tensor in args[:1] if name == "__setitem__" else tensors(result):
                 if tensor.is_floating_point() or tensor.is_complex():
                     self._set_mark(tensor, marks, live)
+
+    def _note_silenced(self, args, result):
+        """A loss is put together of terms: one that is a constant by the cut alone, beside one that teaches."""
+        terms = list(tensors(args))
+        if not isinstance(result, torch.Tensor) or not result.requires_grad or any(t.numel() != 1 for t in terms):
+            return
+        for term in terms:
+            mark = self.mark_of(term)
+            if mark is not None and not term.requires_grad:
+                self._silenced.update(mark.pairs)
 
     def _through(self, places, site, tensor):
         """Of the places that a tensor has passed those that lead to this reading of it.
@@ -465,7 +484,16 @@ class Reference(Observer):
         key = (birth[0], site, name, path)
         if key not in self._flows:
             self._flows.add(key)
-            self.wire.send("flow", birth=birth, site=site, call=name, operand=path, read=[self.steps, self.backwards])
+            places = self._through(self._passed.get(birth, ()), site, birth)
+            self.wire.send(
+                "flow",
+                birth=birth,
+                site=site,
+                call=name,
+                operand=path,
+                read=[self.steps, self.backwards],
+                places=sorted(places),
+            )
 
     # -- backward and steps -------------------------------------------------------------------------------------
 
@@ -473,6 +501,11 @@ class Reference(Observer):
         extra = {}
         self._roots(call, roots, site, number)
         return extra
+
+    def after_backward(self, call, roots, site, number, retain, create):
+        super().after_backward(call, roots, site, number, retain, create)
+        if self._holders is not None and call == "backward":
+            self._holders.search(number)
 
     @recorder_failure
     def _roots(self, call, roots, site, number):

@@ -71,6 +71,15 @@ class Sites:
         self._announce(site, chain)
         return site
 
+    def shown(self, code):
+        """(shown file name, whether it may be edited) of a code object, or None where its frames are left out."""
+        return self._files[code] if code in self._files else self._frame_file(code)
+
+    def position(self, code, lasti):
+        """[file, line, column, end line, end column, function, editable] of an instruction."""
+        self.shown(code)
+        return self._position(code, lasti)
+
     def chain_of(self, site):
         return self._known[site]
 

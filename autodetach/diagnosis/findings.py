@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from autodetach.diagnosis.recording import Leaf, Pair, Place, Recording
+from autodetach.diagnosis.recording import Holder, Leaf, Pair, Place, Recording
 from autodetach.model import Cause, Chain, Failure, Frame, Span
 from autodetach.source.book import SourceBook
 from autodetach.source.expression import Expression
@@ -118,6 +118,29 @@ class Findings:
         """The points that a pair's tensor, or what came of it, passed."""
         places = self.reference.dominators.get(pair.id, frozenset())
         return tuple(p for p in self.points if not places.isdisjoint(p.places.values()))
+
+    def held_at(self, holder: Holder) -> tuple[frozenset[Reading], frozenset[tuple[int | str, ...]]]:
+        """The readings whose tensors lie in the holder when a step ends between their making and their reading, and
+        the paths at which they lie. What cuts there, behind the backward or before the next step, cuts them.
+        """
+        lain: dict[int, dict[Any, set[Any]]] = {}
+        for n, rows in self.reference.held.items():
+            lain[n] = defaultdict(set)
+            for number, path, birth in rows:
+                if number == holder.id:
+                    lain[n][birth].add(path)
+        readings: set[Reading] = set()
+        paths: set[tuple[int | str, ...]] = set()
+        for reading, pairs in self.readings.items():
+            found = []
+            for pair in pairs:
+                borders = [n for n in lain if pair.made[1] < n <= pair.read[1]]
+                if borders or pair.made[1] == pair.read[1]:
+                    found.append({p for n in borders for p in lain[n].get(pair.birth, ())})
+            if found and all(found):
+                readings.add(reading)
+                paths |= frozenset().union(*found)
+        return frozenset(readings), frozenset(paths)
 
     @cached_property
     def live_values(self) -> frozenset[Value]:

@@ -73,9 +73,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
-        # without an optimizer there is no first step to compare, nor anybody whose feeding could be watched
-        level = Level.SAFE if observed.steps or found.discovered.steps else Level.UNSAFE
-        standard = Standard(observed, None, progress, measured, frozenset(starved) or held, level)
+        standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
         candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
         if not candidates:
             return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))

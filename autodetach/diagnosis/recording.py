@@ -41,6 +41,8 @@ class Backward:
     retain: bool
     create: bool
     leaves: tuple[tuple[str, Number | None, tuple[Number, Number]], ...] = ()
+    outdated: str | None = None
+    """The site that made a part of the loss from weights which had been updated since; told where asked for."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,32 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Something that a statement can assign to and that holds what is cut, as seen from one frame.
+
+    ``span`` is the call in that frame that led to the backward. ``methods``: (owner's path, method) of objects on the
+    way to it that say that they detach. ``resets``: their methods that start afresh.
+    """
+
+    id: int
+    span: Span
+    function: str
+    path: str
+    is_global: bool
+    structure: Any
+    methods: tuple[tuple[str, str], ...]
+    resets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Flow:
     birth: Birth
     site: str
     call: str
     operand: tuple[int | str, ...]
     read: tuple[int, int]
+    places: frozenset[int] = frozenset()
+    """Those that it passed on the way to this reading."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -188,6 +210,8 @@ class Recording:
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     fed: frozenset[int] = frozenset()
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
+    silenced: frozenset[int] = frozenset()
+    """Pairs that make a whole term of a loss constant."""
     random: frozenset[str] = frozenset()
     """Sites that drew random numbers."""
     apart: frozenset[tuple[Any, ...]] = frozenset()
@@ -196,6 +220,9 @@ class Recording:
     """Kinds of readings that draw from a memory, fresh tensors or stale ones as chance has it."""
     collected: frozenset[tuple[Any, ...]] = frozenset()
     """Kinds of readings that take old tensors together with new ones that turn stale later."""
+    holders: Mapping[int, Holder] = field(default_factory=dict)
+    held: Mapping[int, frozenset[tuple[int, tuple[int | str, ...], Birth]]] = field(default_factory=dict)
+    """Backward -> (holder, path into its structure, birth of the tensor) of what lay there after it."""
     stale_roots: tuple[Root, ...] = ()
     failure: Failure | None = None
     failure_call: str = ""
@@ -311,6 +338,8 @@ class _Reader:
         self.reached: dict[int, dict[int, frozenset[int]]] = {}
         self.places: dict[int, Place] = {}
         self.others: dict[tuple[Span, tuple[int | str, ...]], int] = {}
+        self.holders: dict[int, Holder] = {}
+        self.held: dict[int, frozenset[tuple[int, tuple[int | str, ...], Birth]]] = {}
         self.fields: dict[str, Any] = {}
 
     def take(self, e: Json, sites: Mapping[str, Chain]) -> None:
@@ -348,6 +377,7 @@ class _Reader:
                 retain=bool(e["retain"]),
                 create=bool(e["create"]),
                 leaves=tuple((str(n), g, (f[0], f[1])) for n, g, f in e.get("leaves") or ()),
+                outdated=str(e["outdated"]) if e.get("outdated") is not None else None,
             )
         )
 
@@ -378,7 +408,8 @@ class _Reader:
     def _flow(self, e: Json, _: Any) -> None:
         birth = _birth(e["birth"])
         if birth is not None:
-            self.lists["flows"].append(Flow(birth, e["site"], e["call"], tuple(e["operand"]), _two(e["read"])))
+            places = frozenset(int(i) for i in e.get("places") or ())
+            self.lists["flows"].append(Flow(birth, e["site"], e["call"], tuple(e["operand"]), _two(e["read"]), places))
 
     def _place(self, e: Json, _: Any) -> None:
         number = int(e["id"])
@@ -387,6 +418,23 @@ class _Reader:
 
     def _others(self, e: Json, _: Any) -> None:
         self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+
+    def _holder(self, e: Json, _: Any) -> None:
+        number = int(e["id"])
+        self.holders[number] = Holder(
+            number,
+            _span(e["frame"]),
+            str(e["function"]),
+            str(e["path"]),
+            e["scope"] == "global",
+            e["structure"],
+            tuple((str(owner), str(method)) for owner, method in e["methods"]),
+            tuple(str(name) for name in e["resets"]),
+        )
+
+    def _held(self, e: Json, _: Any) -> None:
+        rows = ((int(holder), tuple(path), _birth(birth)) for holder, path, birth in e["rows"])
+        self.held[int(e["backward"])] = frozenset((h, p, b) for h, p, b in rows if b is not None)
 
     def _random(self, e: Json, _: Any) -> None:
         self.fields["random"] = frozenset(str(s) for s in e["sites"])
@@ -399,6 +447,9 @@ class _Reader:
 
     def _fed(self, e: Json, _: Any) -> None:
         self.fields["fed"] = frozenset(int(i) for i in e["pairs"])
+
+    def _silenced(self, e: Json, _: Any) -> None:
+        self.fields["silenced"] = frozenset(int(i) for i in e["pairs"])
 
     def _root(self, e: Json, _: Any) -> None:
         self.lists["stale_roots"].append(_root(e))
@@ -456,6 +507,8 @@ class _Reader:
             reached=self.reached,
             others=self.others,
             places=self.places,
+            holders=self.holders,
+            held=self.held,
             has_optimizer=bool(steps),
             **values,
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autodetach.diagnosis.findings import Findings
-from autodetach.diagnosis.recording import Leaf, Pair, Recording
+from autodetach.diagnosis.recording import Leaf, Pair, Recording, Step
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Json
 from autodetach.settings import Settings
@@ -85,24 +85,38 @@ def _relevant(recording: Recording) -> tuple[Pair, ...]:
 
 
 def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
-    """Parameters that the cut leaves without any gradient at a step which would have used one."""
+    """Parameters that no backward reaches any more before a step which would have used a gradient of theirs.
+
+    A gradient that is exactly zero by the numbers is one: what counts is the graph.
+    """
     found = []
     broken = {s.n: s for s in findings.observed.steps}
     for step in findings.reference.steps:
         for place, lost in enumerate(step.lost):
-            gradient = step.grads[place] if place < len(step.grads) else None
-            if lost and gradient in (None, 0.0):
+            if lost and not _reached(step, place):
                 found.append((step.optimizer, place))
         before = broken.get(step.n)
         if before is not None and before.optimizer == step.optimizer:
             found += [
                 (step.optimizer, place)
                 for place, (was, now) in enumerate(zip(before.grads, step.grads, strict=False))
-                if was not in (None, 0.0) and now in (None, 0.0)
+                if was not in (None, 0.0) and now in (None, 0.0) and not _reached(step, place)
             ]
+    found += _silenced(findings)
     if not findings.reference.steps:
         found += _starved_by_hand(findings)
     return tuple(dict.fromkeys(found))
+
+
+def _reached(step: Step, place: int) -> bool:
+    return place < len(step.uses) and bool(step.uses[place])
+
+
+def _silenced(findings: Findings) -> list[tuple[int, int]]:
+    """What a whole term of a loss would teach, did the cut not make it constant. It did teach at first: the first
+    reading was alive, and nobody writes a term that teaches nobody."""
+    silenced = [p for p in findings.cuts if p.id in findings.reference.silenced and p.state == "live"]
+    return [holder for p in silenced for leaf in p.leaves for holder in leaf.holders]
 
 
 def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from autodetach.repairs.detach_accumulator import DetachAccumulator
 from autodetach.repairs.detach_after_unpacking import DetachAfterUnpacking
+from autodetach.repairs.detach_held import DetachHeld
 from autodetach.repairs.detach_where_it_passes import DetachWhereItPasses
 from autodetach.repairs.drop_requires_grad import DropRequiresGrad
 from autodetach.repairs.empty_container import EmptyContainer
@@ -16,5 +17,6 @@ CUT_REPAIRS: tuple[CutRepair, ...] = (
     DropRequiresGrad(),
     DetachAccumulator(),
     RebindBefore(),
+    DetachHeld(),
     EmptyContainer(),
 )

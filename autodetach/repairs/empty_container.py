@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import libcst as cst
 
-from autodetach.diagnosis.findings import Findings, Point
+from autodetach.diagnosis.findings import Findings, Point, Reading
 from autodetach.model import Edit
+from autodetach.repairs.detach_held import between_steps
 from autodetach.repairs.interface import Cut, Example
 from autodetach.repairs.rebind_before import behind_backward, paths_in_callers
 from autodetach.source.edits.lines import insert_after, insert_at_start
@@ -49,6 +50,16 @@ class EmptyContainer:
             afresh = self._afresh(point)
             if afresh is not None:
                 yield Cut(self.name, f"keep only the newest in line {point.span.line}", (afresh,), wanted, 2)
+        yield from self._where_it_lies(findings, wanted)
+
+    def _where_it_lies(self, findings: Findings, wanted: frozenset[Reading]) -> Iterable[Cut]:
+        """By the names that the frames of the backward have for the container."""
+        for holder in findings.reference.holders.values():
+            readings, paths = findings.held_at(holder)
+            if not readings & wanted or not all(paths):
+                continue
+            for rank, edit, where in between_steps(findings, holder, f"{holder.path}.clear()"):
+                yield Cut(self.name, f"empty {holder.path} {where}", (edit,), readings & wanted, rank)
 
     @staticmethod
     def _clearings(path: str, statement: Statement | None, after: Statement | None) -> Iterable[tuple[int, Edit, str]]:

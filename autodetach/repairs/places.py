@@ -29,6 +29,8 @@ def binds(expression: Expression) -> bool:
 
 def overcuts(findings: Findings, point: Point) -> bool:
     """Whether an edit here is predicted to cut what the reference leaves alive."""
+    if any(flow.places & set(point.places.values()) for flow in findings.reference.flows):
+        return True
     if point.expression.role is Role.STORE and point.expression.is_name_like:
         return False  # a second name is bound; what goes on under the first is not touched
     if any(point.others.get(path) for path in point.places):
@@ -43,21 +45,22 @@ def overcuts(findings: Findings, point: Point) -> bool:
 
 def structure_at(point: Point) -> Any:
     """The value's structure with only those parts marked as tensors that have to be cut."""
-    return _marked(point.structure, (), set(point.places))
+    return marked(point.structure, set(point.places))
 
 
-def _marked(structure: Any, path: tuple[int | str, ...], wanted: set[tuple[int | str, ...]]) -> Any:
+def marked(structure: Any, wanted: set[tuple[int | str, ...]], path: tuple[int | str, ...] = ()) -> Any:
+    """The structure with only those parts marked as tensors that lie at the ``wanted`` paths."""
     if structure == "tensor":
         return "tensor" if path in wanted else "other"
     if isinstance(structure, str):
         return structure
     kind = structure[0]
     if kind in ("tuple", "list"):
-        parts = [_marked(s, (*path, i), wanted) for i, s in enumerate(structure[1])]
+        parts = [marked(s, wanted, (*path, i)) for i, s in enumerate(structure[1])]
         return [kind, _alike(parts)]
     if kind == "dict":
-        return [kind, {k: _marked(s, (*path, k), wanted) for k, s in structure[1].items()}]
-    fields = [[name, _marked(s, (*path, i), wanted)] for i, (name, s) in enumerate(structure[2])]
+        return [kind, {k: marked(s, wanted, (*path, k)) for k, s in structure[1].items()}]
+    fields = [[name, marked(s, wanted, (*path, i))] for i, (name, s) in enumerate(structure[2])]
     return [kind, structure[1], fields]
 
 

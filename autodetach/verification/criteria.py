@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from dataclasses import dataclass
 
 from autodetach.diagnosis.recording import Backward, Number, Recording
@@ -204,7 +205,7 @@ def same_first_step(patched: Recording, broken: Recording, allowed: Spread) -> V
     """Where no reference trajectory exists: the first step must be the broken program's."""
     name = "same first step"
     if not broken.steps:
-        return Passed(name, "the broken program made no step")
+        return _same_first_gradients(patched, broken, allowed)
     want = broken.steps[0]
     got = patched.steps[0] if patched.steps else None
     if got is None or len(got.params) != len(want.params):
@@ -215,13 +216,73 @@ def same_first_step(patched: Recording, broken: Recording, allowed: Spread) -> V
     return Passed(name)
 
 
-def all_fed(patched: Recording, parameters: frozenset[tuple[int, int]]) -> Verdict:
-    """Every one of these parameters gets a gradient at every step of its optimizer."""
+def _same_first_gradients(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:
+    """Without an optimizer: the leaves and gradients of the first backward."""
+    name = "same first step"
+    if not broken.backwards:
+        return Passed(name, "the broken program made no step")
+    if not patched.backwards:
+        return Rejected(name, "there is no backward pass")
+    rows = [
+        sorted(_numbers(r.backwards[0], frozenset(n for n, _, _ in r.backwards[0].leaves))) for r in (broken, patched)
+    ]
+    alike = len(rows[0]) == len(rows[1]) and all(
+        close(a, b, allowed.rtol, 1e-7) for x, y in zip(*rows, strict=True) for a, b in zip(x, y, strict=True)
+    )
+    return Passed(name) if alike else Rejected(name, "already the first backward gives other gradients")
+
+
+def fresh_weights(patched: Recording) -> Verdict:
+    """No gradient is taken at weights that an update has replaced since: what was kept from before has old values."""
+    name = "no outdated weights"
+    for backward in patched.backwards:
+        if backward.outdated is not None:
+            where = patched.chain(backward.outdated)
+            at = f" (computed in {where[0].span.place})" if where else ""
+            return Rejected(name, f"backward {backward.n} differentiates through weights updated since{at}")
+    return Passed(name)
+
+
+def all_fed_by_hand(patched: Recording, broken: Recording) -> Verdict:
+    """Without an optimizer: every leaf that the broken program's first backward taught gets a gradient at every
+    backward, and is updated in between."""
     name = "everybody learns"
+    taught = (
+        sum(gradient not in (None, 0.0) for _, gradient, _ in broken.backwards[0].leaves) if broken.backwards else 0
+    )
+    passes = [b for b in patched.backwards if b.call == "backward"]
+    for backward in passes:
+        if sum(gradient is not None for _, gradient, _ in backward.leaves) < taught:
+            return Rejected(name, f"at backward {backward.n} some parameters get no gradient")
+    moved = trained_leaves(patched)
+    still = (
+        [n for n, gradient, _ in passes[0].leaves if gradient not in (None, 0.0) and n not in moved] if passes else []
+    )
+    if still:
+        return Rejected(name, f"{len(still)} leaves get gradients and are never updated")
+    return Passed(name, f"{taught} parameters")
+
+
+def all_fed(patched: Recording, parameters: frozenset[tuple[int, int]]) -> Verdict:
+    """Every one of these parameters gets a gradient at every step of its optimizer.
+
+    One that is exactly zero may be so by the numbers (a dead unit, signs that cancel), but not most of the time.
+    """
+    name = "everybody learns"
+    norms: dict[tuple[int, int], list[Number | None]] = defaultdict(list)
     for step in patched.steps:
         for place, norm in enumerate(step.grads):
-            if (step.optimizer, place) in parameters and norm in (None, 0.0):
-                return Rejected(
-                    name, f"parameter {place} of optimizer {step.optimizer} gets no gradient at step {step.n}"
-                )
+            if (step.optimizer, place) not in parameters:
+                continue
+            norms[step.optimizer, place].append(norm)
+            if norm is None:
+                return _unfed(step.optimizer, place, f"at step {step.n}")
+    for (optimizer, place), some in norms.items():
+        zeros = sum(norm == 0.0 for norm in some)
+        if 2 * zeros > len(some):
+            return _unfed(optimizer, place, f"in {zeros} of {len(some)} steps")
     return Passed(name, f"{len(parameters)} parameters")
+
+
+def _unfed(optimizer: int, place: int, when: str) -> Rejected:
+    return Rejected("everybody learns", f"parameter {place} of optimizer {optimizer} gets no gradient {when}")

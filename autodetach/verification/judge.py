@@ -50,7 +50,7 @@ class Judge:
         self._known: dict[tuple[str, bool], Trial] = {}
         self.devices: set[str] = set()
         """Where the parameters lay that the patched programs' optimizers stepped."""
-        self._seen: dict[tuple[str, int], Recording] = {}
+        self._seen: dict[tuple[str, int, bool], Recording] = {}
 
     def try_one(self, candidate: Candidate, standard: Standard) -> Trial:
         """Run the patched program up to the reference's end and judge it. Every patch is run once."""
@@ -101,10 +101,11 @@ class Judge:
         failed_at = standard.broken.failure.steps if standard.broken.failure else 0
         # where nothing tells how the graph should grow, it must not grow from the first step on
         horizon = Horizon(most=standard.progress, live_from=failed_at if standard.reference is not None else 0)
-        seen = self._seen.get((diff, standard.progress))
+        seen = self._seen.get((diff, standard.progress, standard.reference is None))
         if seen is None:
-            seen = self._laboratory.observe(horizon, patched).wait().recording
-            self._seen[diff, standard.progress] = seen
+            watch = {"watch_weights": True} if standard.reference is None else {}
+            seen = self._laboratory.observe(horizon, patched, **watch).wait().recording
+            self._seen[diff, standard.progress, standard.reference is None] = seen
             self.devices.update(d for step in seen.steps for d in step.devices)
         verdicts: list[Verdict] = []
         for check in self._checks(seen, standard, same_values):
@@ -123,7 +124,11 @@ class Judge:
             yield lambda: criteria.same_training(seen, reference, standard.spread)
         else:
             yield lambda: criteria.same_first_step(seen, standard.broken, standard.spread)
-            yield lambda: criteria.all_fed(seen, standard.fed)
+            if standard.broken.steps:
+                yield lambda: criteria.all_fed(seen, standard.fed)
+            else:
+                yield lambda: criteria.all_fed_by_hand(seen, standard.broken)
+            yield lambda: criteria.fresh_weights(seen)
         yield lambda: criteria.nobody_starves(seen, standard.broken, reference)
         yield lambda: criteria.no_growth(
             seen,

@@ -129,9 +129,6 @@ def test_what_is_not_seen_through_is_never_patched_wrongly(analyse, name):
     assert outcome.status is Status.UNREPAIRED or all("detach()" in line for line in added(outcome.diff))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="truncation.starved takes a gradient of 0.0 for none: 'lost and gradient == 0.0'"
-)
 def test_a_gradient_that_happens_to_be_zero_is_no_starvation(analyse):
     """Every second input is zero, and so is the gradient of the input's weights."""
     program = LOOP.replace("for _ in range(20)", "for i in range(20)").replace(

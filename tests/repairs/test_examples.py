@@ -246,6 +246,28 @@ for _ in range(30):
     opt.step()
     @@
 """,
+    ("detach-held-state", "the model keeps its state over several moments of a batch"): HEAD + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.memory = nn.RNNCell(2, 2), torch.zeros(4, 2)
+
+    def forward(self, x):
+        memory = self.memory
+        memory = self.cell(x, memory)
+        self.memory = memory
+        return memory
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+data = torch.randn(30, 3, 4, 2)
+@@
+""",
     ("recompute-in-closure", "a closure that only calls backward"): HEAD + """
 opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=3)
 def f(x):

@@ -202,8 +202,13 @@ def test_once_fed_is_fed_enough():
 def test_everybody_learns():
     parameters = frozenset({(0, 0), (0, 1)})
     assert isinstance(criteria.all_fed(GOOD, parameters), Passed)
-    starving = training((1.0, 2.0), (1.1, 2.1), grads=[[1.0, 1.0], [1.0, 0.0]])
+    starving = training((1.0, 2.0), (1.1, 2.1), grads=[[1.0, 1.0], [1.0, None]])
     assert said(criteria.all_fed(starving, parameters)) == "parameter 1 of optimizer 0 gets no gradient at step 2"
+    zero = training((1.0, 2.0), (1.1, 2.1), (1.2, 2.2), grads=[[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    said_of_zero = said(criteria.all_fed(zero, parameters))
+    assert said_of_zero == "parameter 1 of optimizer 0 gets no gradient in 2 of 3 steps"
+    cancelled = training((1.0, 2.0), (1.1, 2.1), (1.2, 2.2), grads=[[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    assert isinstance(criteria.all_fed(cancelled, parameters), Passed)
     assert isinstance(criteria.all_fed(starving, frozenset({(0, 0)})), Passed)
 
 

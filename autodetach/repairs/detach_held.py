@@ -1,0 +1,132 @@
+"""A statement between two steps that cuts what is carried from one to the next, wherever it lies.
+
+No expression can be wrapped where one line makes and reads the state for every moment of a sequence, where the state
+lies in a library's object, or where a total is a float before the first addition. What the frames held after each
+backward pass (:mod:`autodetach.agent.holders`) tells by which name the state can be reached there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+import libcst as cst
+
+from autodetach.diagnosis.findings import Findings
+from autodetach.diagnosis.recording import Holder
+from autodetach.model import Edit
+from autodetach.repairs.interface import Cut, Example
+from autodetach.repairs.places import marked
+from autodetach.source.edits.containers import detached_code
+from autodetach.source.edits.lines import insert_after, insert_at_start
+from autodetach.source.statement import Statement
+
+_INDEX = re.compile(r"\[(\d+)\]")
+_VARIABLES = ("layer", "part", "holder")
+
+
+class DetachHeld:
+    """State lies in an object when a step ends, and the next step reads it with its graph.
+
+    Between two steps, assign its detached value to where it lies, or call the object's own method that does so.
+    """
+
+    name: ClassVar[str] = "detach-held-state"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "the model keeps its state over several moments of a batch",
+            "for x in data:\n    loss = 0.0\n    for moment in x:\n        loss = loss + net(moment).pow(2).mean()\n"
+            "    train(loss)\n",
+            "for x in data:\n    net.memory = net.memory.detach()\n    loss = 0.0\n    for moment in x:\n"
+            "        loss = loss + net(moment).pow(2).mean()\n    train(loss)\n",
+        ),
+    )
+
+    def cuts(self, findings: Findings) -> Iterable[Cut]:
+        alike: dict[Any, list[tuple[Holder, frozenset[Any]]]] = defaultdict(list)
+        for holder in findings.reference.holders.values():
+            readings, paths = findings.held_at(holder)
+            if not readings or not _reachable(findings, holder):
+                continue
+            for owner, method in holder.methods:
+                yield from self._everywhere(findings, holder, f"{owner}.{method}()", readings)
+            code = detached_code(holder.path, marked(holder.structure, set(paths)), repeatable=True)
+            if code is None or code == holder.path:
+                continue
+            yield from self._everywhere(findings, holder, f"{holder.path} = {code}", readings)
+            if len(_INDEX.findall(holder.path)) == 1:
+                key = (holder.span, *_INDEX.split(holder.path)[::2])
+                alike[key].append((holder, readings))
+        for (_, before, after), rows in alike.items():
+            if len(rows) > 1 and after:
+                yield from self._in_a_loop(findings, before, after, rows)
+
+    def _in_a_loop(
+        self, findings: Findings, before: str, after: str, rows: list[tuple[Holder, frozenset[Any]]]
+    ) -> Iterator[Cut]:
+        """Several layers of a list hold their own state: one loop over them."""
+        holder = rows[0][0]
+        code = detached_code("{0}" + after, holder.structure, repeatable=True)
+        statement = findings.book.statement(holder.span)
+        if code is None or statement is None:
+            return
+        text = statement.tree.source.text
+        variable = next((v for v in _VARIABLES if not re.search(rf"\b{v}\b", text)), None)
+        if variable is None:
+            return
+        loop = f"for {variable} in {before}:\n    {variable}{after} = {code.replace('{0}', variable)}"
+        readings = frozenset().union(*(found for _, found in rows))
+        yield from self._everywhere(findings, holder, loop, readings, f"every {before}[…]{after}")
+
+    def _everywhere(
+        self, findings: Findings, holder: Holder, line: str, readings: frozenset[Any], what: str = ""
+    ) -> Iterator[Cut]:
+        what = what or line
+        for rank, edit, where in between_steps(findings, holder, line):
+            yield Cut(self.name, f"insert {what} {where}" if what is line else f"detach {what} {where}", (edit,),
+                      readings, rank)  # fmt: skip
+
+
+def _reachable(findings: Findings, holder: Holder) -> bool:
+    """Whether a statement in that frame can assign to the path: no bare global name without its declaration."""
+    try:
+        node: Any = cst.parse_expression(holder.path)
+    except cst.ParserSyntaxError:
+        return False
+    if not isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
+        return False
+    if not holder.is_global or not isinstance(node, cst.Name):
+        return True
+    statement = findings.book.statement(holder.span)
+    function = statement.function if statement is not None else None
+    return function is None or re.search(rf"^\s*global\b.*\b{node.value}\b", function.code, re.MULTILINE) is not None
+
+
+def between_steps(findings: Findings, holder: Holder, line: str) -> Iterator[tuple[int, Edit, str]]:
+    """(preference, edit, words) of the places in the holder's frame where one step is over and the next not begun."""
+    statement = findings.book.statement(holder.span)
+    if statement is None:
+        return
+    places: list[tuple[int, Edit | None, str]] = []
+    loops, condition = statement.loops, _conditional(statement)
+    if loops and not condition:
+        places.append(
+            (3, insert_at_start(loops[0], line), f"at the start of the loop in line {loops[0].span.line}"),
+        )
+    places.append((3 if condition else 4, insert_after(statement, line), f"after line {statement.span.end_line}"))
+    if not loops and statement.function is not None:
+        at = statement.function
+        places.append((4, insert_at_start(at, line), f"at the start of {at.node.name.value}"))  # type: ignore[union-attr]
+    yield from ((rank, edit, where) for rank, edit, where in places if edit is not None)
+
+
+def _conditional(statement: Statement) -> bool:
+    """Whether it runs only in some turns of its loop (or calls of its function)."""
+    for block in statement.blocks:
+        if block.kind in ("For", "While", "FunctionDef", "ClassDef"):
+            return False
+        if block.kind in ("If", "Match"):
+            return True
+    return False
