@@ -30,10 +30,10 @@ class MoveIntoLoop:
     )
 
     def propose(self, findings: Findings) -> Iterable[Candidate]:
-        for wanted in (self._in_function, self._from_init):
-            found = wanted(findings)
-            if found is not None:
-                yield found
+        found = self._in_function(findings)
+        if found is not None:
+            yield found
+        yield from self._from_init(findings)
 
     def _in_function(self, findings: Findings) -> Candidate | None:
         moved: dict[object, Statement] = {}
@@ -91,43 +91,38 @@ class MoveIntoLoop:
             if anchor is not None and statement.start < anchor.start and statement.kind in ("Assign", "AnnAssign"):
                 yield statement
 
-    def _from_init(self, findings: Findings) -> Candidate | None:
-        """``self.w = f(self.p)`` in ``__init__``, read in another method of the class."""
+    def _from_init(self, findings: Findings) -> Iterable[Candidate]:
+        """``self.w = f(self.p)`` in ``__init__``, read in other methods of the class: the innermost is tried first."""
         moved: dict[object, Statement] = {}
-        target: Statement | None = None
+        common: list[Statement] | None = None
         for pairs in findings.readings.values():
             pair = pairs[0]
-            if pair.birth is None:
-                return None
             maker = next(
-                (s for _, s in findings.statements(pair.birth[0]) if s.function and _name(s.function) == "__init__"),
+                (
+                    s
+                    for _, s in findings.statements(pair.birth[0] if pair.birth else None)
+                    if s.function and _name(s.function) == "__init__"
+                ),
                 None,
             )
             if maker is None or not any(t.startswith("self.") for t in maker.targets):
-                return None
+                return
             methods = [s.function for _, s in findings.statements(pair.site) if s.function is not None]
             home = maker.function.block if maker.function else None
             same = [m for m in methods if home is not None and m.block is not None and m.block.node is home.node]
-            if not same:
-                return None
-            target = same[-1]
+            common = [m for m in (same if common is None else common) if any(m.node is n.node for n in same)]
             moved[maker.node] = maker
-        if target is None or not moved:
-            return None
         statements = sorted(moved.values(), key=lambda s: s.start)
         if any(_draws(findings, s) for s in statements):
-            return None
-        edits = move_statements(statements, to_start_of=target)
-        if edits is None:
-            return None
+            return
         lines = ", ".join(str(s.span.line) for s in statements)
-        return candidate(
-            findings.book,
-            self.name,
-            f"make line {lines} anew in every call of {_name(target)}",
-            edits,
-            preference=1,
-        )
+        for target in common or ():
+            edits = move_statements(statements, to_start_of=target)
+            if edits is not None:
+                summary = f"make line {lines} anew in every call of {_name(target)}"
+                found = candidate(findings.book, self.name, summary, edits, preference=1)
+                if found is not None:
+                    yield found
 
 
 def _draws(findings: Findings, statement: Statement) -> bool:
