@@ -119,6 +119,23 @@ def dead_part_feeds_a_model(root, is_parameter, limit=50_000):
     return False
 
 
+def learns_apart_from_the_dead_part(root, is_parameter, limit=50_000):
+    """Whether something learns from ``root`` by a way that leads through no dead node."""
+    seen, todo = {root}, [root]
+    while todo and len(seen) < limit:
+        node = todo.pop()
+        if node_state(node) != ALIVE:
+            continue
+        for parent in parents(node):
+            if is_leaf_node(parent):
+                if is_parameter(parent.variable):
+                    return True
+            elif parent not in seen:
+                seen.add(parent)
+                todo.append(parent)
+    return False
+
+
 def live_nodes(before):
     """How many autograd nodes the process keeps alive, garbage not counted; and how many of them have a sequence
     number below ``before``."""

@@ -117,6 +117,7 @@ class Observer(Recorder):
         return {
             "again": again,
             "fed": graph.dead_part_feeds_a_model(root.grad_fn, is_parameter),
+            "alone": not graph.learns_apart_from_the_dead_part(root.grad_fn, is_parameter),
             "made": self.made(number),
             "since": self.since(number),
             "birth": self.births.of(root),

@@ -8,6 +8,10 @@ leads to them. When a backward fails for want of a graph, the shadow of its root
 ``on path`` is true where a gradient would have flowed from the root through that operation to something that learns;
 ``switch`` is the site that switched grad mode off; ``learner`` is the (optimizer, place) of a parameter below it;
 ``left`` are the last places where a value left torch (``.item()``, ``.numpy()``).
+
+Without an optimizer every leaf that needs gradients may learn. A run with grad mode on goes on and shows which ones
+really do: ``updated`` {leaves} at its end, each named by its first reading with grad mode off. The intervention
+``learners`` restricts a shadow run to those.
 """
 
 import functools
@@ -15,6 +19,7 @@ import weakref
 
 import torch
 
+from . import trajectory
 from .operands import replace, tensors
 from .recorder import recorder_failure
 from .reference import Observer
@@ -55,6 +60,11 @@ class Shadow(Observer):
         self._checkpoints = []
         self._grad_on = set(self.interventions.get("grad_on") or ())
         self._keep_watch = request.get("mode") == "shadow"
+        self._first_read = {}  # leaf -> (its first reading with grad mode off, weak reference, fingerprint then)
+        learners = self.interventions.get("learners")
+        self._learners = None if learners is None else set(learners)
+        if not self._keep_watch:
+            self.at_end.append(self._report_updated)
         self._switch = None
         self._watch_grad_mode()
         if self.interventions.get("no_checkpoint"):
@@ -95,9 +105,10 @@ class Shadow(Observer):
         if tensor.grad_fn is not None:
             return "graph"
         held = self.held_parameters()
-        if not held:
-            return "leaf"
         whole = tensor._base if tensor._is_view() else tensor  # with grad mode off a view of a parameter is a leaf, too
+        if not held:
+            name = self._first_read.get(whole._cdata, ("leaf",))[0]
+            return name if self._learners is None or name in self._learners else None
         return held.get(whole._cdata, [None])[0]
 
     def call(self, func, name, site, args, kwargs):
@@ -110,6 +121,8 @@ class Shadow(Observer):
 
     @recorder_failure
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        if not torch.is_grad_enabled() and not self.optimizers:
+            self._note_readings(site, args, kwargs)
         if not self._keep_watch:
             return
         if self._gradient_of:
@@ -151,6 +164,20 @@ class Shadow(Observer):
                 switch = None if torch.is_grad_enabled() else self._switch
                 where = self._checkpoints[-1] if reason == "checkpoint" else site
                 self._remember(tensor, Node(self._age, where, name, reason, parents, switch, rooted))
+
+    def _note_readings(self, site, args, kwargs):
+        for i, tensor in enumerate((*tensors(args), *tensors(kwargs))):
+            if tensor.requires_grad and tensor.grad_fn is None:
+                whole = tensor._base if tensor._is_view() else tensor
+                if whole._cdata not in self._first_read:
+                    print_ = trajectory.fingerprint(whole)
+                    self._first_read[whole._cdata] = (f"{site}:{i}", weakref.ref(whole), print_)
+
+    def _report_updated(self):
+        if not self.optimizers and self._first_read:
+            rows = [(name, leaf(), print_) for name, leaf, print_ in self._first_read.values()]
+            names = [n for n, leaf, print_ in rows if leaf is not None and trajectory.fingerprint(leaf) != print_]
+            self.wire.send("updated", leaves=sorted(names))
 
     def function_apply(self, plain, cls, args, kwargs):
         if cls.__name__ != "CheckpointFunction":

@@ -56,9 +56,12 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     cause = next((CAUSES[r] for r in ("checkpoint", "first-order", "grad-off") if r in reasons), None)
     if cause is None or "detached" in reasons:
         return Inquiry(_explained(lost, reasons))
-    interventions = _interventions(lost)
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
-    reference = laboratory.intervene(interventions, horizon).wait().recording
+    reference = laboratory.intervene(_interventions(lost), horizon).wait().recording
+    if reference.updated and reference.failure is None:
+        # updates by hand: what they change is what learns, and nothing else needs a graph
+        lost = _watched(laboratory, observed, book, {"learners": sorted(reference.updated)})
+        reference = laboratory.intervene(_interventions(lost), horizon).wait().recording
     diagnosis = Diagnosis(cause, failure, _evidence(lost))
     if reference.failure is not None or not (reference.steps or reference.backwards):
         return Inquiry(diagnosis)
@@ -69,13 +72,14 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - failure.steps)
 
 
-def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> Lost:
+def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook, more: Json | None = None) -> Lost:
     """Watch the program to its failure; with the graph kept so far, watch again: a second loss may lack one, too."""
     failure = observed.failure
     assert failure is not None
     shades: dict[Shade, None] = {}
     sites: dict[str, Chain] = {}
-    seen = laboratory.shadow({}).wait().recording
+    more = more or {}
+    seen = laboratory.shadow(more).wait().recording
     for _ in range(MOST_LOSSES):
         found = [*seen.shades, *(constant(site) for site in sorted(seen.constants) if shades)]
         fresh = [s for s in found if s not in shades]
@@ -86,7 +90,7 @@ def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook) -> L
         if not fresh or not interventions:
             break
         horizon = Horizon(most=failure.steps + BEYOND)
-        seen = laboratory.shadow(interventions, horizon).wait().recording
+        seen = laboratory.shadow({**interventions, **more}, horizon).wait().recording
         if seen.failure is not None and seen.failure.kind is not failure.kind:
             break
     return Lost(failure, replace(seen, shades=tuple(shades), sites={**sites, **seen.sites}), book)

@@ -179,6 +179,8 @@ class Root:
     birth: Birth | None = None
     fed: bool = False
     """Whether what is dead below it feeds a model, not the loss alone; told rightly before the backward ran."""
+    alone: bool = False
+    """Whether nobody learns from it but through what is dead; told rightly before the backward ran."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,8 @@ class Recording:
     failure_roots: tuple[Root, ...] = ()
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
+    updated: frozenset[str] = frozenset()
+    """Without an optimizer: the leaves read with grad mode off that the program's own updates changed."""
     constants: frozenset[str] = frozenset()
     """Sites of first-order gradients that some backward's root was computed from."""
     live: tuple[tuple[int, int], ...] = ()
@@ -327,6 +331,7 @@ def _root(row: Json) -> Root:
         leaves=tuple(_leaf(leaf) for leaf in row.get("leaves") or ()),
         birth=_birth(row.get("birth")),
         fed=bool(row.get("fed")),
+        alone=bool(row.get("alone")),
     )
 
 
@@ -471,6 +476,9 @@ class _Reader:
             Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), w, str(x)) for s, c, r, g, i, p, w, x in e["nodes"]
         )
         self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
+
+    def _updated(self, e: Json, _: Any) -> None:
+        self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
 
     def _constants(self, e: Json, _: Any) -> None:
         self.fields["constants"] = self.fields.get("constants", frozenset()) | {str(s) for s in e["sites"]}

@@ -53,7 +53,7 @@ def investigate(laboratory: Laboratory, findings: Findings, settings: Settings, 
     if root.again:
         return _same_root(laboratory, findings, root, horizon, measured)
     stale = findings.reference.stale_roots[-1:]
-    return shared_in_one_step(laboratory, findings, settings, measured, root, any(r.fed for r in stale))
+    return shared_in_one_step(laboratory, findings, settings, measured, root, any(r.fed or r.alone for r in stale))
 
 
 def _stepped(root: Root) -> bool:
@@ -113,8 +113,9 @@ def shared_in_one_step(
 ) -> Inquiry:
     """Let every backward keep its graph: where no weight changed in between, that is how the step is meant.
 
-    If what the losses share feeds a model in the second one (``fed``), both are meant to teach it. If it enters the
-    second loss alone (an advantage, a target), that loss may be meant to take it as a constant.
+    If what the losses share feeds a model in the second one (``fed``), both are meant to teach it; so they are if
+    nobody else would learn from the second loss. If it enters that loss beside what learns (an advantage, a target),
+    it may be meant as a constant.
     """
     failure = findings.failure
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
