@@ -122,17 +122,26 @@ def _silenced(findings: Findings) -> list[tuple[int, int]]:
 def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:
     """Without an optimizer: module parameters that a backward of the broken program fed and the replay's does not.
 
-    Leaves that the program made by a call of its own are left out: those may be data."""
+    Leaves that the program made by a call of its own are left out: those may be data. A leaf is known by its values,
+    as long as both runs train alike.
+    """
     broken = {b.n: b for b in findings.observed.backwards if b.call == "backward"}
-    starving = []
     for backward in findings.reference.backwards:
         before = broken.get(backward.n)
         if before is None or backward.call != "backward":
             continue
-        fed = {name for name, gradient, _ in backward.leaves if gradient not in (None, 0.0)}
-        names = [name for name, gradient, _ in before.leaves if gradient not in (None, 0.0) and name.startswith("#")]
-        starving += [(-1, i) for i, name in enumerate(names) if name not in fed]
-    return starving
+        values = {print_: gradient for _, gradient, print_ in backward.leaves}
+        alike = [print_ in values for _, _, print_ in before.leaves]
+        if not any(alike):
+            break
+        starving = [
+            (-1, i)
+            for i, (name, gradient, print_) in enumerate(before.leaves)
+            if name.startswith("#") and gradient not in (None, 0.0) and values.get(print_) is None
+        ]
+        if starving or not all(alike):
+            return starving
+    return []
 
 
 def displaced(findings: Findings) -> bool:
