@@ -5,7 +5,8 @@ modules and their buffers, entries of lists, deques and dicts. A *slot* is what 
 an attribute, an entry of something mutable. Tensors inside a tuple belong to the slot that the tuple lies in.
 
 ``holder``  {id, frame: [file, line, column, end line, end column], function, path, scope: "local" | "global",
-            structure, methods: [[owner's path, method], ...], resets: [method, ...]}: one slot as seen from one frame.
+            structure, parameter, methods: [[owner's path, method], ...], resets: [method, ...]}: one slot as seen from
+            one frame. A ``parameter`` can only be detached in place.
             ``methods`` need no arguments and say that they detach; ``resets`` say that they start afresh.
 ``held``    {backward, rows: [[holder, path into the structure, birth], ...]}: what lay there after that backward.
 """
@@ -34,7 +35,7 @@ SECONDS = 0.4
 
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleType, types.BuiltinFunctionType,
           types.MethodType, types.GeneratorType, types.CodeType, types.FrameType,
-          torch.device, torch.dtype, torch.Size, torch.nn.Parameter, torch.optim.Optimizer,
+          torch.device, torch.dtype, torch.Size, torch.optim.Optimizer,
           torch.optim.lr_scheduler.LRScheduler, torch.Generator)  # fmt: skip
 _INTERNAL = frozenset(vars(torch.nn.Module()))
 _NO_OWNERS = (torch.nn.Module, dict, list, tuple, deque, object)
@@ -105,6 +106,7 @@ class Holders:
                 path=found.path,
                 scope=scope,
                 structure=structure(list(found.value) if isinstance(found.value, deque) else found.value),
+                parameter=isinstance(found.value, torch.nn.Parameter),
                 methods=methods,
                 resets=resets,
             )
@@ -195,7 +197,7 @@ def _slots_of(value):
         if name.isidentifier() and not name.startswith("__") and not (module and name in _INTERNAL):
             yield f".{name}", item
     if module:
-        yield from ((f".{name}", item) for name, item in value._buffers.items())
+        yield from ((f".{name}", item) for name, item in (value._buffers | value._parameters).items())
         for name, child in value._modules.items():
             if name.isidentifier() and not isinstance(value, torch.nn.ModuleDict):
                 yield f".{name}", child

@@ -136,6 +136,7 @@ class Holder:
     path: str
     is_global: bool
     structure: Any
+    is_parameter: bool
     methods: tuple[tuple[str, str], ...]
     resets: tuple[str, ...]
 
@@ -433,6 +434,7 @@ class _Reader:
             str(e["path"]),
             e["scope"] == "global",
             e["structure"],
+            bool(e["parameter"]),
             tuple((str(owner), str(method)) for owner, method in e["methods"]),
             tuple(str(name) for name in e["resets"]),
         )

@@ -55,7 +55,8 @@ class DetachHeld:
             code = detached_code(holder.path, marked(holder.structure, set(paths)), repeatable=True)
             if code is None or code == holder.path:
                 continue
-            yield from self._everywhere(findings, holder, f"{holder.path} = {code}", readings)
+            line = f"{holder.path}.detach_()" if holder.is_parameter else f"{holder.path} = {code}"
+            yield from self._everywhere(findings, holder, line, readings)
             if len(_INDEX.findall(holder.path)) == 1:
                 key = (holder.span, *_INDEX.split(holder.path)[::2])
                 alike[key].append((holder, readings))

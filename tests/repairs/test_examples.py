@@ -268,6 +268,18 @@ def train(loss):
 data = torch.randn(30, 3, 4, 2)
 @@
 """,
+    ("detach-what-is-written", "a rollout of values"): HEAD + """
+values = torch.zeros(3, 4, 1)
+for update in range(8):
+    x = torch.randn(3, 4, 2)
+    @@
+    targets = values.flip(0) + 1
+    for _ in range(4):
+        loss = (net(x) - targets).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
     ("recompute-in-closure", "a closure that only calls backward"): HEAD + """
 opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=3)
 def f(x):
