@@ -54,6 +54,7 @@ class Case:
     hangs: bool
     judge_losses: bool
     tags: tuple[str, ...]
+    for_cuda: bool = False
 
     @property
     def slug(self) -> str:
@@ -97,6 +98,7 @@ def load(folder: Path) -> Case:
         hangs=said.get("hangs", False),
         judge_losses=said.get("judge_losses", False),
         tags=tuple(said.get("tags", ())),
+        for_cuda=said.get("for_cuda", False),
     )
 
 

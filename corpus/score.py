@@ -34,6 +34,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import case as cases
+import for_cuda
 from case import Case
 from judge import Trajectory
 
@@ -98,7 +99,10 @@ def snapshot(folder: Path) -> dict[Path, bytes]:
 
 
 def trajectory(python: str, folder: Path, case: Case, out: Path) -> Trajectory:
-    """Run the program in ``folder`` under the judge, in place."""
+    """Run the program in ``folder`` under the judge, in place; what was rewritten for CUDA, on a machine without it, as
+    it was before."""
+    if case.for_cuda and not for_cuda.has_cuda(python):
+        for_cuda.undo(folder)
     limit = ["--max-steps", str(case.max_steps)] if case.max_steps else []
     done = sh([python, str(JUDGE), "record", *limit, str(out), case.entry, *case.args], folder)
     if not out.exists():
