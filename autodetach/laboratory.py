@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autodetach.devices import has_cuda
 from autodetach.diagnosis import recording
 from autodetach.diagnosis.recording import Pair, Recording
 from autodetach.model import Json
@@ -57,6 +58,8 @@ class Laboratory:
         self._session, self._project, self._settings, self._tell = session, project, settings, tell
         self.process = ""
         """The name of the child process whose training is followed; empty for the program itself."""
+        self.redirect = False
+        """Whether what the program means for CUDA is done on the CPU."""
 
     def observe(
         self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
@@ -92,6 +95,10 @@ class Laboratory:
         self, mode: str, horizon: Horizon | None, patch: Mapping[str, bytes] | None, more: Mapping[str, Any]
     ) -> Experiment:
         payload: Json = {"mode": mode, "argv": list(self._settings.args), "device": self._settings.device}
+        if self.redirect:
+            payload["redirect"] = True
+        elif not has_cuda(self._settings.device, self._session.info):
+            payload["watch"] = True
         payload["module" if self._project.module else "entry"] = self._project.entry
         if horizon is not None:
             payload["horizon"] = {

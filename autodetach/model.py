@@ -175,6 +175,19 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
+class Device:
+    """On what the program ran, as the runs themselves showed it.
+
+    ``kind`` is ``cuda`` only where CUDA tensors took part in the failing call and in the run of the patch; ``name`` is
+    the device's own. ``asked_for`` is ``cuda`` where what was meant for CUDA was done on the CPU.
+    """
+
+    kind: str = "cpu"
+    name: str = ""
+    asked_for: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """Everything a report may say."""
 
@@ -186,7 +199,7 @@ class Outcome:
     detail: str = ""
     """For FAILED_OTHERWISE the program's own traceback; for NOT_REACHED how far it came."""
     isolation: str = ""
-    device: str = "cpu"
+    device: Device = field(default_factory=Device)
     interpreter: str = ""
     torch: str = ""
     steps_proved: int = 0

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from autodetach.devices import about, device_of, insist_on_device, wants_redirection
 from autodetach.diagnosis.inquiry import inquire
 from autodetach.diagnosis.plan import Inquiry
 from autodetach.diagnosis.recording import Recording
@@ -54,7 +55,7 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
         inquiry = _diagnose(work, observed)
         judge = Judge(work.laboratory, work.book, _below(work.project))
         trials = _verify(work, inquiry, judge)
-        return replace(_report(work, inquiry, trials), device="+".join(sorted(judge.devices)) or "cpu")
+        return _on_its_device(_report(work, inquiry, trials), observed, judge)
     raise AssertionError("a session that opens gives one outcome")
 
 
@@ -64,7 +65,9 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
         observed, early = _run(work)
         if early is not None:
             return early
-        return _report(work, _diagnose(work, observed), ())
+        outcome = _report(work, _diagnose(work, observed), ())
+        device = device_of(observed, None)
+        return replace(outcome, device=device, notes=(*outcome.notes, *about(device)))
     raise AssertionError("a session that opens gives one outcome")
 
 
@@ -81,8 +84,9 @@ def verify(settings: Settings, patch_text: str, progress: Progress) -> Outcome:
         if early is not None:
             return early
         inquiry = _diagnose(work, observed)
-        trial = _judged(work, inquiry, patch_text, patched)
-        outcome = _report(work, inquiry, (trial,))
+        judge = Judge(work.laboratory, work.book, _below(work.project))
+        trial = _judged(work, inquiry, judge, patch_text, patched)
+        outcome = _on_its_device(_report(work, inquiry, (trial,)), observed, judge)
         originals = {named[name]: data for name, data in files.items()}
         return replace(outcome, originals={**outcome.originals, **originals}, patched=patched)
     raise AssertionError("a session that opens gives one outcome")
@@ -94,9 +98,14 @@ def _below(project: Project) -> str:
     return project.cwd.relative_to(project.root).as_posix() if inside else ""
 
 
-def _judged(work: _Work, inquiry: Inquiry, patch_text: str, patched: Mapping[str, bytes]) -> Trial:
+def _on_its_device(outcome: Outcome, observed: Recording, judge: Judge) -> Outcome:
+    """With the device of the failing run, and of the run of the patch if one was chosen."""
+    proof = judge.run_of(outcome.chosen.diff) if outcome.chosen is not None else None
+    return replace(outcome, device=device_of(observed, proof))
+
+
+def _judged(work: _Work, inquiry: Inquiry, judge: Judge, patch_text: str, patched: Mapping[str, bytes]) -> Trial:
     """The best that the patch can reach by any of the inquiry's standards."""
-    judge = Judge(work.laboratory, work.book, _below(work.project))
     candidate = Candidate("given", "the patch given with --patch", (), *size_of(patch_text))
     work.progress.stage("judging the patch")
     trial = Trial(candidate, patch_text, (Rejected("reference", NO_REFERENCE),), None, 0.0)
@@ -125,6 +134,7 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
     try:
         progress.stage("starting the program's interpreter")
         with session:
+            insist_on_device(settings, session.info, interpreter)
             laboratory = Laboratory(session, project, settings, progress.update)
             book = SourceBook(project.root)
             yield _Work(settings, progress, session, project, laboratory, book, str(interpreter), begun)
@@ -136,10 +146,25 @@ def _run(work: _Work) -> tuple[Recording, Outcome | None]:
     """The program as it is: its recording, and the outcome where there is no failure of ours."""
     work.progress.stage(f"running {work.settings.program}")
     seen = work.laboratory.observe().wait()
+    if wants_redirection(seen, work.session.info, work.settings):
+        seen = _redirected(work, seen)
     work.laboratory.process = seen.recording.process
     if seen.recording.failure is None:
-        return seen.recording, replace(_nothing_of_ours(seen, work), **_facts(work))  # type: ignore[arg-type]
+        outcome, device = _nothing_of_ours(seen, work), device_of(seen.recording, None)
+        outcome = replace(outcome, device=device, notes=(*outcome.notes, *about(device)))
+        return seen.recording, replace(outcome, **_facts(work))  # type: ignore[arg-type]
     return seen.recording, None
+
+
+def _redirected(work: _Work, before: Observation) -> Observation:
+    """The program once more, with what it means for CUDA done on the CPU; as it was where that leads no further."""
+    work.progress.stage(f"running {work.settings.program} on the CPU: there is no CUDA")
+    work.laboratory.redirect = True
+    seen = work.laboratory.observe().wait()
+    if seen.recording.redirected and (seen.recording.failure is not None or seen.recording.backwards):
+        return seen
+    work.laboratory.redirect = False
+    return before
 
 
 def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import shutil
 import subprocess
@@ -24,6 +25,13 @@ from autodetach.settings import Settings
 from autodetach.source.diff import unified_diff
 
 CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("cuda")]
+    if marked and not importlib.import_module("torch").cuda.is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
 
 
 class OneServer:

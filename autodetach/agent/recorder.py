@@ -60,6 +60,10 @@ def recorder_failure(method):
     return guarded
 
 
+# A CUDA device's part of a backward pass runs in a thread of torch's own, which only torch knows to be inside it.
+_graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
 class _Depth(threading.local):
     """What a thread is in the middle of."""
 
@@ -99,6 +103,7 @@ class Recorder:
         self._updated = {}  # leaf -> the sequence number at its last update
         self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
         self._watches_weights = bool(request.get("watch_weights"))
+        self._devices = set()  # CUDA devices that the parent has heard of
         self._started = time.monotonic()
         self.horizon = request.get("horizon") or {}
         self.interventions = request.get("interventions") or {}
@@ -109,7 +114,7 @@ class Recorder:
     @property
     def paused(self):
         """Whether this thread is inside a backward pass or an optimizer's step: torch's own work, not the program's."""
-        return self._depth.backward or self._depth.step
+        return self._depth.backward or self._depth.step or _graph_task() >= 0
 
     @contextlib.contextmanager
     def stepping(self, args, kwargs):
@@ -248,7 +253,7 @@ class Recorder:
 
     def backward(self, plain, call, roots, args, kwargs, retain, create):
         """One backward pass; ``call`` is "backward" or "grad"."""
-        if self._depth.backward or _in_transform():
+        if self._depth.backward or _graph_task() >= 0 or _in_transform():
             return plain(*args, **kwargs)
         site = self.safely(self.sites.at, sys._getframe(2))
         if site is None:
@@ -300,7 +305,9 @@ class Recorder:
     @recorder_failure
     def _send_backward(self, call, roots, site, number, retain, create, extra):
         with torch.no_grad():
-            fields = {"loss": trajectory.loss_values(roots)} | (extra or {})
+            with torch._C.DisableTorchFunction():
+                devices = self.devices_of(roots)
+            fields = {"loss": trajectory.loss_values(roots), "devices": devices} | (extra or {})
             if not self.optimizers and call == "backward":
                 fields["leaves"] = self._trained_by_hand(roots)
             if self._watches_weights and number <= MOST_WATCHED:
@@ -394,13 +401,20 @@ class Recorder:
                 site=self.sites.here(),
                 params=[trajectory.fingerprint(p) for p in parameters],
                 grads=self._gradients,
-                devices=sorted({p.device.type for p in parameters}),
+                devices=self.devices_of(parameters),
                 backwards=self.backwards,
                 **self.on_step(optimizer, parameters),
             )
 
     def on_step(self, optimizer, parameters):
         return {}
+
+    def devices_of(self, tensors):
+        """The kinds of devices that the tensors lie on; a CUDA device is introduced by name."""
+        for device in {t.device for t in tensors if t.is_cuda} - self._devices:
+            self._devices.add(device)
+            self.wire.send("device", number=device.index, name=torch.cuda.get_device_name(device))
+        return sorted({t.device.type for t in tensors})
 
     def zeroed(self, parameters):
         """Gradients are about to be thrown away."""
@@ -462,8 +476,13 @@ class Recorder:
                 steps=self.progress,
                 optimizer_steps=self.steps,
                 backwards=self.backwards,
+                devices=self.devices_of([*roots, *self._below(roots)]),
                 **self.describe_roots(roots),
             )
+
+    @staticmethod
+    def _below(roots):
+        return [leaf for root in roots if root.grad_fn is not None for leaf in graph.leaves(root.grad_fn, 20_000)]
 
     def describe_roots(self, roots):
         return {}

@@ -8,7 +8,7 @@ import traceback
 
 import torch
 
-from . import hooks
+from . import devices, hooks
 from .probes import Probes
 from .program import Program
 from .recorder import Mode
@@ -34,9 +34,12 @@ def run(request):
     wire = Wire(request["events"])
     wire.send("hello", version=VERSION, pid=os.getpid(), mode=request["mode"])
     map_paths(request)
-    choose_device(request.get("device") or "auto")
+    devices.choose(request.get("device") or "auto")
     recorder = MODES[request["mode"]](wire, request["folder"], request)
-    hooks.install(recorder, Mode)
+    mode = devices.redirected_mode(wire) if request.get("redirect") else Mode
+    if request.get("watch"):
+        devices.watch(wire)
+    hooks.install(recorder, mode)
     compile_source = None
     probes = None
     if request.get("probes"):
@@ -47,7 +50,7 @@ def run(request):
     seed()
     program = Program(request)
     # stays entered until the process ends: exit handlers of the program are the program, too
-    Mode(recorder).__enter__()
+    mode(recorder).__enter__()
     status, text = program.run(compile_source)
     if not text:
         _leave_like_python()  # what threads and exit handlers still do is part of the run
@@ -104,11 +107,3 @@ def map_paths(request):
             for name, path in list(table.items()):
                 table[name] = mapped(path)
     sys.path_importer_cache.clear()
-
-
-def choose_device(wanted):
-    """``cpu`` hides every GPU from the program, ``cuda:N`` all but one; CUDA reads this when it is first used."""
-    if wanted == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    elif wanted.startswith("cuda:"):
-        os.environ["CUDA_VISIBLE_DEVICES"] = wanted.partition(":")[2]

@@ -21,6 +21,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
 MINIMUM = (2, 1)
+CUDA_SECONDS = 60
+"""How long a CUDA device may take to answer."""
 
 
 def say(out, **message):
@@ -271,7 +273,7 @@ def main():
     become_subreaper()
     gc.collect()
     gc.freeze()  # torch's own objects are no garbage of the program's: a run's collections need not look at them
-    say(out, ready=True, python=version, torch=torch.__version__, cuda=_cuda_seen())
+    say(out, ready=True, python=version, torch=torch.__version__, cuda=cuda_devices(torch))
     server = Server(out)
     try:
         server.serve()
@@ -280,9 +282,35 @@ def main():
     return 0
 
 
-def _cuda_seen():
-    """Whether a CUDA device is there, asked without initialising CUDA: a fork after that is no use."""
-    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0")
+def cuda_devices(torch):
+    """The names of the CUDA devices that torch can use; None where it is built without CUDA.
+
+    Asked in a child, for a process that has initialised CUDA cannot fork one that uses it.
+    """
+    if torch.version.cuda is None and torch.version.hip is None:
+        return None
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+            os.write(writer, json.dumps(names).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    said = b""
+    while select.select([reader], [], [], CUDA_SECONDS)[0] and (part := os.read(reader, 1 << 16)):
+        said += part
+    os.close(reader)
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    try:
+        return json.loads(said)
+    except ValueError:
+        return []
 
 
 if __name__ == "__main__":

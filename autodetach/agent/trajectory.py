@@ -8,13 +8,12 @@ _WEIGHTS = {}
 _SAMPLE = 1 << 20
 
 
-def _weights(length, device):
-    key = (length, str(device))
-    if key not in _WEIGHTS:
+def _weights(length):
+    if length not in _WEIGHTS:
         if len(_WEIGHTS) > 64:
             _WEIGHTS.clear()
-        _WEIGHTS[key] = torch.cos(torch.arange(length, dtype=torch.float64, device=device) * 1.7 + 0.3)
-    return _WEIGHTS[key]
+        _WEIGHTS[length] = torch.cos(torch.arange(length, dtype=torch.float64, device="cpu") * 1.7 + 0.3)
+    return _WEIGHTS[length]
 
 
 def fingerprint(tensor):
@@ -29,8 +28,8 @@ def fingerprint(tensor):
         return [0.0, 0.0]
     if flat.numel() > _SAMPLE:
         flat = flat[:: flat.numel() // _SAMPLE + 1]
-    flat = flat.to(torch.float64)
-    return [number(flat.norm()), number(flat @ _weights(flat.numel(), flat.device))]
+    flat = flat.to("cpu", torch.float64)  # always the same sum, also where a device's is not
+    return [number(flat.norm()), number(flat @ _weights(flat.numel()))]
 
 
 def gradient_norm(parameter):

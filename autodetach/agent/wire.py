@@ -16,6 +16,9 @@ shadow          operations that lost the graph of the failing root: see :mod:`sh
 random          sites: where random numbers were drawn
 constants       backward, sites: first-order gradients that its root was computed from
 zeroed          gradients that were thrown away: optimizer, backwards, site
+asked           what: the program asks for CUDA (told where there is none), see :mod:`devices`
+redirected      what: something that was meant for CUDA was done on the CPU
+device          number, name: a CUDA device that holds tensors of the training
 note            text: something the reader should know (a patch that was named, a limit that struck)
 agent-error     text: the agent itself failed; the program ran on
 end             how ("exit", "error", "stopped"), steps, backwards, status, traceback

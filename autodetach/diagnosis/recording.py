@@ -43,6 +43,7 @@ class Backward:
     leaves: tuple[tuple[str, Number | None, tuple[Number, Number]], ...] = ()
     outdated: str | None = None
     """The site that made a part of the loss from weights which had been updated since; told where asked for."""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,20 @@ class Recording:
     has_optimizer: bool = False
     process: str = ""
     """The name of the child process that this is of; empty for the program itself."""
+    asked: str = ""
+    """By what the program asked for CUDA where there is none; empty if it never did."""
+    redirected: bool = False
+    """Whether anything that was meant for CUDA was done on the CPU."""
+    device_names: tuple[str, ...] = ()
+    """The CUDA devices that held what was trained."""
+    failure_devices: frozenset[str] = frozenset()
+    """The kinds of devices of the tensors that took part in the failing call."""
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The kinds of devices of the losses and of the parameters that were stepped."""
+        stepped = {device for step in self.steps for device in step.devices}
+        return frozenset(stepped.union(*(backward.devices for backward in self.backwards)))
 
     def chain(self, site: str | None) -> Chain:
         return self.sites.get(site or "", ())
@@ -384,6 +399,7 @@ class _Reader:
                 create=bool(e["create"]),
                 leaves=tuple((str(n), g, (f[0], f[1])) for n, g, f in e.get("leaves") or ()),
                 outdated=str(e["outdated"]) if e.get("outdated") is not None else None,
+                devices=tuple(str(d) for d in e.get("devices") or ()),
             )
         )
 
@@ -471,6 +487,7 @@ class _Reader:
         )
         self.fields["failure_call"] = str(e["call"])
         self.fields["failure_site"] = str(e["site"])
+        self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
         self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
 
     def _shadow(self, e: Json, _: Any) -> None:
@@ -488,6 +505,15 @@ class _Reader:
     def _live(self, e: Json, _: Any) -> None:
         self.lists["live"].append((int(e["n"]), int(e["nodes"])))
         self.lists["old"].append((int(e["n"]), int(e["old"])))
+
+    def _asked(self, e: Json, _: Any) -> None:
+        self.fields["asked"] = str(e["what"])[:200]
+
+    def _redirected(self, e: Json, _: Any) -> None:
+        self.fields["redirected"] = True
+
+    def _device(self, e: Json, _: Any) -> None:
+        self.lists["device_names"].append(str(e["name"])[:200])
 
     def _note(self, e: Json, _: Any) -> None:
         if "caught the error itself" in str(e["text"]):

@@ -27,7 +27,11 @@ def _outcome(outcome: Outcome) -> Json:
         "candidates": [_trial(trial, sources) for trial in outcome.trials],
         "proof": {
             "isolation": outcome.isolation or "none",
-            "device": outcome.device,
+            "device": {
+                "kind": outcome.device.kind,
+                "name": outcome.device.name,
+                "asked_for": outcome.device.asked_for,
+            },
             "interpreter": outcome.interpreter,
             "torch": outcome.torch,
             "steps": outcome.steps_proved,

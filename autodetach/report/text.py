@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from autodetach.model import Diagnosis, Failure, Level, Outcome, Passed, Span, Status, Trial
 from autodetach.report.plain import neutral
 from autodetach.report.sources import Sources
-from autodetach.report.words import CAUSES, FAILURES, NOTHING_TO_REPAIR, proof
+from autodetach.report.words import CAUSES, FAILURES, NOTHING_TO_REPAIR, device, proof
 
 _WIDTH = 100
 _RED, _GREEN, _YELLOW, _DIM, _BOLD = "31", "32", "33", "2", "1"
@@ -130,7 +130,7 @@ class TextReport:
         if self.verbose:
             isolation = outcome.isolation or "none"
             yield f"interpreter: {neutral(outcome.interpreter)} (torch {neutral(outcome.torch)})"
-            yield f"isolation: {isolation}; device: {neutral(outcome.device)}; {outcome.seconds:.1f} s"
+            yield f"isolation: {isolation}; device: {device(outcome)}; {outcome.seconds:.1f} s"
 
     def _level(self, level: Level | None) -> str:
         colour = {Level.SAFE: _GREEN, Level.UNSAFE: _YELLOW, Level.DISPLAY_ONLY: _YELLOW, None: _RED}[level]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autodetach.model import Cause, FailureKind, Outcome
+from autodetach.report.plain import neutral
 
 FAILURES: dict[FailureKind, str] = {
     FailureKind.SECOND_BACKWARD: "backward ran through a graph a second time",
@@ -69,8 +70,15 @@ CAUSES: dict[Cause, str] = {
 NOTHING_TO_REPAIR = "nothing to repair: the program ran to its end"
 
 
+def device(outcome: Outcome) -> str:
+    """What the program ran on: "cpu", "cuda (NVIDIA H200)", "cpu (the program asks for cuda)"."""
+    one = outcome.device
+    more = neutral(one.name) or (f"the program asks for {one.asked_for}" if one.asked_for else "")
+    return f"{one.kind} ({more})" if more else one.kind
+
+
 def proof(outcome: Outcome) -> str:
     """On what the verdict rests: "proved on cpu for 12 optimizer steps under bubblewrap"."""
     steps = f" for {outcome.steps_proved} optimizer step{'s' * (outcome.steps_proved != 1)}"
     under = f" under {outcome.isolation}" if outcome.isolation not in ("", "none") else ", not isolated"
-    return f"proved on {outcome.device}{steps if outcome.steps_proved else ''}{under}"
+    return f"proved on {device(outcome)}{steps if outcome.steps_proved else ''}{under}"

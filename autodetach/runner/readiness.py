@@ -19,7 +19,9 @@ class ServerInfo:
 
     python: str
     torch: str
-    cuda: bool
+    cuda: tuple[str, ...]
+    """The names of the CUDA devices that the program can use."""
+    built_with_cuda: bool
     isolation: str
     enforced: tuple[str, ...]
     not_enforced: tuple[str, ...]
@@ -31,7 +33,8 @@ def describe(ready: Mapping[str, Any], mechanism: Mechanism, network: bool) -> S
     return ServerInfo(
         python=str(ready.get("python", ""))[:40],
         torch=str(ready.get("torch", ""))[:40],
-        cuda=ready.get("cuda") is True,
+        cuda=tuple(str(name)[:200] for name in names) if isinstance(names := ready.get("cuda"), list) else (),
+        built_with_cuda=isinstance(names, list),
         isolation=mechanism.name,
         enforced=tuple(word for word in mechanism.enforces if word not in opened),
         not_enforced=(*mechanism.not_enforced, *opened),

@@ -48,9 +48,11 @@ class Judge:
     def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "") -> None:
         self._laboratory, self._book, self._below = laboratory, book, below
         self._known: dict[tuple[str, bool], Trial] = {}
-        self.devices: set[str] = set()
-        """Where the parameters lay that the patched programs' optimizers stepped."""
         self._seen: dict[tuple[str, int, bool], Recording] = {}
+
+    def run_of(self, diff: str) -> Recording | None:
+        """The run of the patched program, if there was one."""
+        return next((seen for (of, *_), seen in self._seen.items() if of == diff), None)
 
     def try_one(self, candidate: Candidate, standard: Standard) -> Trial:
         """Run the patched program up to the reference's end and judge it. Every patch is run once."""
@@ -106,7 +108,6 @@ class Judge:
             watch = {"watch_weights": True} if standard.reference is None else {}
             seen = self._laboratory.observe(horizon, patched, **watch).wait().recording
             self._seen[diff, standard.progress, standard.reference is None] = seen
-            self.devices.update(d for step in seen.steps for d in step.devices)
         verdicts: list[Verdict] = []
         for check in self._checks(seen, standard, same_values):
             verdicts.append(check())

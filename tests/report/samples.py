@@ -8,6 +8,7 @@ from dataclasses import replace
 from autodetach.model import (
     Candidate,
     Cause,
+    Device,
     Diagnosis,
     Edit,
     Evidence,
@@ -124,6 +125,7 @@ UNREPAIRED = replace(
     chosen=None,
     patched={},
     trials=(FALLEN,),
+    device=Device("cuda", "NVIDIA H200"),
     steps_proved=0,
     diagnosis=replace(
         DIAGNOSIS,

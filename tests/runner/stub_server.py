@@ -121,7 +121,7 @@ def main():
         os.set_blocking(end, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    tell({"ready": True, "python": platform.python_version(), "torch": "0.0", "cuda": False})
+    tell({"ready": True, "python": platform.python_version(), "torch": "0.0", "cuda": None})
     pending = b""
     while True:
         readable, _, _ = select.select([0, woken], [], [])
