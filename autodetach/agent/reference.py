@@ -289,24 +289,27 @@ class Reference(Observer):
             elif tensor.requires_grad:
                 live = live or self._is_live(tensor)
                 parameter = parameter or (tensor.grad_fn is None and live)
+        numbers = []
         for item in cut:
             number = self._pair(item, site, name)
             if number is not None:
+                numbers.append(number)
                 _merge(marks, {number: self._through(self._passed.get(item[1], ()), site, item[1])})
         if marks:
             if parameter:
                 self._fed.update(marks)
             if name in ADDING:
-                self._note_silenced(args, result)
+                self._note_silenced(args, result, numbers)
             for tensor in args[:1] if name == "__setitem__" else tensors(result):
                 if tensor.is_floating_point() or tensor.is_complex():
                     self._set_mark(tensor, marks, live)
 
-    def _note_silenced(self, args, result):
+    def _note_silenced(self, args, result, cut):
         """A loss is put together of terms: one that is a constant by the cut alone, beside one that teaches."""
         terms = list(tensors(args))
         if not isinstance(result, torch.Tensor) or not result.requires_grad or any(t.numel() != 1 for t in terms):
             return
+        self._silenced.update(cut)
         for term in terms:
             mark = self.mark_of(term)
             if mark is not None and not term.requires_grad:

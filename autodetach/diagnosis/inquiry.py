@@ -66,15 +66,20 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         if dual is not None:
             return dual
     same_step = [p for p in shares if not p.updated_between and any(leaf.holders for leaf in p.leaves)]
-    if (displaced or same_step) and not starved and not found.failed:
-        fed = any(p.id in found.discovered.fed for p in shares)
-        return shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed)
+    if (displaced or same_step) and not found.failed:
+        # where cutting would starve somebody, what is shared is meant to teach
+        fed = bool(starved) or any(p.id in found.discovered.fed | found.discovered.silenced for p in shares)
+        inquiry = shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed, shares)
+        if inquiry.plans or not starved:
+            return inquiry
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
         standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
         candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
+        if not candidates and starved:
+            return Inquiry(tell(findings, ONCE_OR_EVERY_STEP))
         if not candidates:
             return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))
         return Inquiry(tell(findings), (Plan(candidates, standard),), settings.steps)

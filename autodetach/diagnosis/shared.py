@@ -20,6 +20,7 @@ from autodetach.repairs.cover import covers
 from autodetach.repairs.create_graph import create_graph_at
 from autodetach.repairs.lost import Lost
 from autodetach.repairs.move_below_step import MoveBelowStep
+from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.settings import Settings
@@ -110,16 +111,18 @@ def shared_in_one_step(
     measured: Spread,
     root: Root | None,
     fed: bool,
+    shares: Iterable[Pair] = (),
 ) -> Inquiry:
     """Let every backward keep its graph: where no weight changed in between, that is how the step is meant.
 
     If what the losses share feeds a model in the second one (``fed``), both are meant to teach it; so they are if
     nobody else would learn from the second loss. If it enters that loss beside what learns (an advantage, a target),
-    it may be meant as a constant.
+    it may be meant as a constant. ``shares``: the readings of what an earlier loss went through, where the root is not
+    known.
     """
     failure = findings.failure
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
-    earlier = _earlier(findings, root)
+    earlier = _earlier(findings, root, shares)
     findings = replace(findings, cause=Cause.SHARED_GRAPH)
     if earlier is None:
         return Inquiry(tell(replace(findings, cause=Cause.UNKNOWN)))
@@ -138,6 +141,8 @@ def shared_in_one_step(
     standard = Standard(findings.observed, kept, kept.progress, measured, level=level)
     chain = findings.observed.chain(earlier.site)
     candidates = [*OneBackward().propose(findings, chain), *KeepGraph().propose(findings, chain)]
+    if findings.cuts:
+        candidates += MoveIntoLoop().propose(findings)
     candidates.sort(key=lambda c: (c.changed_lines, c.preference))
     ways = () if fed else BOTH_OR_CONSTANT
     return Inquiry(tell(findings, ways), (Plan(tuple(candidates), standard),), progress)
@@ -204,12 +209,12 @@ def _stepped_between(findings: Findings, root: Root | None, measured: Spread) ->
     return Inquiry(diagnosis, (Plan(tuple(MoveBelowStep().propose(findings, root, sites)), standard),), PROOF)
 
 
-def _earlier(findings: Findings, root: Root | None) -> Backward | None:
+def _earlier(findings: Findings, root: Root | None, shares: Iterable[Pair]) -> Backward | None:
     """The backward that freed what the failing one needed."""
     numbers = []
     for dead in root.dead if root is not None else ():
         numbers += [n for kind, n, kept in dead.since if kind != "step" and not kept][:1]
-    for pair in findings.cuts if root is None else ():
+    for pair in shares if root is None else ():
         numbers += [n for kind, n, kept in pair.since if kind != "step" and not kept][:1]
     known = {b.n: b for b in (*findings.observed.backwards, *findings.reference.backwards)}
     return next((known[n] for n in sorted(numbers) if n in known), None)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.recording import Pair
-from autodetach.model import Candidate, Frame
+from autodetach.model import Candidate, Edit, Frame
 from autodetach.repairs.interface import Example, candidate
 from autodetach.source.edits.move import move_statements
 from autodetach.source.statement import Statement
+
+NAMES = ("noise", "drawn", "random_input")
+"""For random numbers that were an argument before."""
 
 
 class MoveIntoLoop:
@@ -26,6 +31,11 @@ class MoveIntoLoop:
             "weights normalised once",
             "w = softmax(logits)\nfor x, y in data:\n    loss = f(w, x, y)\n    loss.backward()\n",
             "for x, y in data:\n    w = softmax(logits)\n    loss = f(w, x, y)\n    loss.backward()\n",
+        ),
+        Example(
+            "random numbers are drawn once all the same",
+            "codes = mapper(torch.randn(4, 2))\nfor x in data:\n    train(codes, x)\n",
+            "noise = torch.randn(4, 2)\nfor x in data:\n    codes = mapper(noise)\n    train(codes, x)\n",
         ),
     )
 
@@ -50,13 +60,15 @@ class MoveIntoLoop:
         if loop is None or not moved:
             return None
         statements = sorted(moved.values(), key=lambda s: s.start)
-        if any(_draws(findings, s) for s in statements) or any(
-            s.suite_node is not statements[0].suite_node for s in statements
-        ):
+        if any(s.suite_node is not statements[0].suite_node for s in statements):
             return None
         edits = move_statements(statements, to_start_of=loop)
         if edits is None:
             return None
+        if any(_draws(findings, s) for s in statements):
+            edits = _without_the_draw(findings, statements, edits)
+            if edits is None:
+                return None
         lines = ", ".join(str(s.span.line) for s in statements)
         summary = f"make line {lines} anew in every step of the loop in line {loop.span.line}"
         return candidate(findings.book, self.name, summary, edits)
@@ -123,6 +135,35 @@ class MoveIntoLoop:
                 found = candidate(findings.book, self.name, summary, edits, preference=1)
                 if found is not None:
                     yield found
+
+
+def _without_the_draw(
+    findings: Findings, statements: list[Statement], edits: tuple[Edit, ...]
+) -> tuple[Edit, ...] | None:
+    """The draw of random numbers in a statement stays where it is, under a name of its own; the rest moves."""
+    spans = {
+        frame.span
+        for site in findings.reference.random
+        for frame, found in findings.statements(site)
+        if found.node is statements[0].node
+    }
+    if len(statements) > 1 or len(spans) != 1 or len(edits) != 2:
+        return None
+    (statement,) = statements
+    expression = findings.book.expression(spans.pop())
+    text = statement.tree.source.text
+    name = next((n for n in NAMES if not re.search(rf"\b{n}\b", text)), None)
+    if expression is None or name is None or expression.statement.node is not statement.node:
+        return None
+    draw, line = expression.code, statement.code
+    if line.count(draw) != 1 or "\n" in line or statement.shares_line:
+        return None
+    rest = line.replace(draw, name)
+    put = next((e for e in edits if line in e.text), None)
+    if put is None:
+        return None
+    kept = Edit(put.file, statement.start, statement.end, f"{name} = {draw}")
+    return tuple(sorted((kept, replace(put, text=put.text.replace(line, rest))), key=lambda e: e.start))
 
 
 def _draws(findings: Findings, statement: Statement) -> bool:

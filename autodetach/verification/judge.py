@@ -125,7 +125,7 @@ class Judge:
             yield lambda: criteria.same_training(seen, reference, standard.spread)
         else:
             yield lambda: criteria.same_first_step(seen, standard.broken, standard.spread)
-            if standard.broken.steps:
+            if standard.broken.steps or any(optimizer >= 0 for optimizer, _ in standard.fed):
                 yield lambda: criteria.all_fed(seen, standard.fed)
             else:
                 yield lambda: criteria.all_fed_by_hand(seen, standard.broken)

@@ -280,6 +280,17 @@ for update in range(8):
         loss.backward()
         opt.step()
 """,
+    ("move-into-loop", "random numbers are drawn once all the same"): HEAD + """
+mapper = nn.Linear(2, 2)
+opt = torch.optim.SGD([*net.parameters(), *mapper.parameters()], lr=0.1)
+def train(codes, x):
+    opt.zero_grad()
+    (net(codes) - x).pow(2).mean().backward()
+    opt.step()
+
+data = torch.randn(30, 4, 1)
+@@
+""",
     ("recompute-in-closure", "a closure that only calls backward"): HEAD + """
 opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=3)
 def f(x):
