@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,17 @@ def test_without_the_sources_text_it_is_still_valid(name):
     rendered = make(name).render(*(replace(outcome, originals={}) for outcome in EVERY))
     for document in rendered.splitlines() if name == "rdjsonl" else [rendered]:
         jsonschema.Draft202012Validator(schema).validate(json.loads(document))
+
+
+@pytest.mark.skipif("OFFICIAL_SCHEMAS" not in os.environ, reason="OFFICIAL_SCHEMAS: see schemas/README.md")
+@pytest.mark.parametrize(("name", "file"), [("sarif", "sarif-schema-2.1.0.json"), ("rdjsonl", "Diagnostic.json")])
+def test_official_schema(name, file):
+    """The extracts that the tests carry say no less than what they were taken from."""
+    schema = json.loads((Path(os.environ["OFFICIAL_SCHEMAS"]) / file).read_text(encoding="utf-8"))
+    for outcomes in (EVERY, [replace(outcome, originals={}) for outcome in EVERY]):
+        rendered = make(name).render(*outcomes)
+        for document in rendered.splitlines() if name == "rdjsonl" else [rendered]:
+            jsonschema.validators.validator_for(schema)(schema).validate(json.loads(document))
 
 
 def test_the_published_schema_knows_every_word_of_the_model():
