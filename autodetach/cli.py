@@ -22,7 +22,7 @@ from autodetach.progress import Progress, Silent, choose
 from autodetach.report.interface import make
 from autodetach.report.out import publish, put, tell
 from autodetach.report.plain import neutral
-from autodetach.settings import FORMATS, ISOLATIONS, Settings, load, load_programs, shard
+from autodetach.settings import FORMATS, ISOLATIONS, Settings, load, load_programs, part_of
 
 _STATUS = {
     Status.CLEAN: 0,
@@ -110,6 +110,10 @@ _Env = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Let a variable through that looks like a secret. Repeatable."),
 ]
+_Data = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="Let the program read what the isolation would hide. Repeatable."),
+]
 _Device = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=lambda: ["auto", "cpu", "cuda"]),
@@ -161,6 +165,7 @@ def fix(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
+    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
@@ -193,6 +198,7 @@ def explain(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
+    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
@@ -220,6 +226,7 @@ def verify(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
+    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
@@ -240,8 +247,8 @@ def verify(
 
 @app.command(epilog="Example: autodetach ci --jobs 2 --output-format github --write json=result.json")
 def ci(
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Programs to run at the same time.")] = 1,
-    part: Annotated[str, typer.Option("--shard", metavar="K/N", help="Only the K-th of N parts.")] = "1/1",
+    jobs: Annotated[str | None, typer.Option(metavar="N", help="Programs to run at the same time. [1]")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="K/N", help="Only the K-th of N parts. [1/1]")] = None,
     write: Annotated[
         list[str] | None, typer.Option(metavar="FORMAT=FILE", help="Also write this format. Repeatable.")
     ] = None,
@@ -251,22 +258,22 @@ def ci(
     isolation: _Isolation = None,
     allow_network: _Network = None,
     env: _Env = None,
+    data: _Data = None,
     output_format: _Format = None,
     output_file: _File = None,
     verbose: _Verbose = 0,
     quiet: _Quiet = None,
 ) -> int:
     """Run the programs listed in pyproject.toml; exit 1 if any of them needs repair."""
-    flags = {name: value for name, value in locals().items() if name not in ("jobs", "part", "write")}
-    flags["verbose"] = verbose or None
-    programs = shard(load_programs(flags, os.environ, _current_folder()), part)
-    extra = [_format_and_file(one) for one in write or ()]
-    results = _all_programs(programs, jobs)
+    flags = locals() | {"verbose": verbose or None}
+    listed = load_programs(flags, os.environ, _current_folder())
+    programs = part_of(listed, listed[0].shard)
+    results = _all_programs(programs, listed[0].jobs)
     outcomes = [one for one in results if isinstance(one, Outcome)]
     if outcomes:
         tell(programs[0], *outcomes)
         publish(programs[0], *outcomes)
-    for name, file in extra:
+    for name, file in listed[0].write:
         put(make(name).render(*outcomes), name, file)
     statuses = [_STATUS[one.status] if isinstance(one, Outcome) else one.status for one in results]
     return 1 if any(outcome.diagnosis for outcome in outcomes) else max(statuses, default=0)
@@ -337,13 +344,6 @@ def _one_program(settings: Settings) -> Outcome | AutodetachError:
     except AutodetachError as error:
         return error
     return replace(outcome, notes=(f"program: {settings.program}", *outcome.notes))
-
-
-def _format_and_file(word: str) -> tuple[str, Path]:
-    name, _, file = word.partition("=")
-    if name not in FORMATS or not file:
-        raise UsageError(f"--write must be FORMAT=FILE with a format of {', '.join(FORMATS)}, not {word!r}")
-    return name, Path(file)
 
 
 def _settings(arguments: dict[str, Any], **defaults: object) -> Settings:

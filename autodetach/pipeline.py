@@ -15,6 +15,7 @@ from autodetach.devices import about, device_of, insist_on_device, wants_redirec
 from autodetach.diagnosis.inquiry import inquire
 from autodetach.diagnosis.plan import Inquiry
 from autodetach.diagnosis.recording import Recording
+from autodetach.errors import UsageError
 from autodetach.laboratory import Horizon, Laboratory, Observation
 from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
@@ -123,6 +124,9 @@ def _judged(work: _Work, inquiry: Inquiry, judge: Judge, patch_text: str, patche
 def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
     begun = time.monotonic()
     project = Project.discover(settings.script, settings.module, settings.cwd)
+    missing = next((path for path in settings.data if not path.exists()), None)
+    if missing is not None:
+        raise UsageError(f"there is no {missing} to be read (--data)")
     interpreter = find_interpreter(settings.python, project)
     session = Session(
         interpreter,
@@ -130,6 +134,7 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
         isolation=settings.isolation,
         allow_network=settings.allow_network,
         env=settings.env,
+        data=settings.data,
     )
     try:
         progress.stage("starting the program's interpreter")

@@ -83,6 +83,17 @@ def _device(value: object, base: Path) -> str | None:
     return value if isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) else None
 
 
+def _shard(value: object, base: Path) -> tuple[int, int] | None:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", value) if isinstance(value, str) else None
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    return (number, count) if 1 <= number <= count else None
+
+
+def _format_and_file(value: object, base: Path) -> tuple[str, Path] | None:
+    name, _, file = value.partition("=") if isinstance(value, str) else ("", "", "")
+    return (name, base / Path(file).expanduser()) if name in FORMATS and file else None
+
+
 def _name(value: object, base: Path) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -108,8 +119,8 @@ _STRINGS = Kind("a list of strings", _all(lambda value, base: value if isinstanc
 _NAMES = Kind("a list of names", _all(_name), shlex.split)
 
 
-def _read_by(kind: Kind, program_only: bool = False) -> dict[str, object]:
-    return {"kind": kind, "program_only": program_only}
+def _read_by(kind: Kind, program_only: bool = False, common_only: bool = False) -> dict[str, object]:
+    return {"kind": kind, "program_only": program_only, "common_only": common_only}
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,8 @@ class Settings:
     allow_network: bool = field(default=False, metadata=_read_by(_FLAG))
     env: tuple[str, ...] = field(default=(), metadata=_read_by(_NAMES))
     """Names of environment variables that are let through to the program although they look like secrets."""
+    data: tuple[Path, ...] = field(default=(), metadata=_read_by(Kind("a list of paths", _all(_path), shlex.split)))
+    """Files and folders outside the project that the program may read although the isolation would hide them."""
     device: str = field(default="auto", metadata=_read_by(Kind("auto, cpu, cuda or cuda:N", _device)))
     leaks: bool = field(default=False, metadata=_read_by(_FLAG))
     unsafe: bool = field(default=False, metadata=_read_by(_FLAG))
@@ -142,6 +155,20 @@ class Settings:
     check: bool = field(default=False, metadata=_read_by(_FLAG))
     output_format: str = field(default="diff", metadata=_read_by(_choice(*FORMATS)))
     output_file: Path | None = field(default=None, metadata=_read_by(_PATH))
+    jobs: int = field(default=1, metadata=_read_by(_whole(1), common_only=True))
+    """For several programs: how many run at the same time."""
+    shard: tuple[int, int] = field(
+        default=(1, 1), metadata=_read_by(Kind("K/N, such as 2/8", _shard), common_only=True)
+    )
+    """For several programs: only the K-th of N parts."""
+    write: tuple[tuple[str, Path], ...] = field(
+        default=(),
+        metadata=_read_by(
+            Kind(f"FORMAT=FILE with a format of {', '.join(FORMATS)}", _all(_format_and_file), shlex.split),
+            common_only=True,
+        ),
+    )
+    """For several programs: more formats, each with its file."""
     verbose: int = field(default=0, metadata=_read_by(_whole(0)))
     quiet: bool = field(default=False, metadata=_read_by(_FLAG))
 
@@ -157,6 +184,7 @@ class Settings:
 
 _KINDS: dict[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings) if "kind" in f.metadata}
 _PROGRAM_ONLY = frozenset(f.name for f in fields(Settings) if f.metadata.get("program_only"))
+_COMMON_ONLY = frozenset(f.name for f in fields(Settings) if f.metadata.get("common_only"))
 
 
 def load(
@@ -186,12 +214,9 @@ def load_programs(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     return tuple(_checked({"cwd": folder, **common, **own}, stronger) for own in programs)
 
 
-def shard(programs: Sequence[Settings], part: str) -> tuple[Settings, ...]:
-    """Part ``K/N`` of the programs: every N-th from the K-th on, so that parts differ by one at most."""
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)
-    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not 1 <= number <= count:
-        raise UsageError(f"--shard must be K/N, such as 2/8, not {part!r}")
+def part_of(programs: Sequence[Settings], part: tuple[int, int]) -> tuple[Settings, ...]:
+    """Part K of N of the programs: every N-th from the K-th on, so that parts differ by one at most."""
+    number, count = part
     return tuple(programs[number - 1 :: count])
 
 
@@ -235,7 +260,8 @@ def _from_project(cwd: Path) -> tuple[dict[str, Any], list[dict[str, Any]], Path
         if not isinstance(programs, list) or not all(isinstance(one, dict) for one in programs):
             raise UsageError(f"{file}: tool.autodetach.programs must be a list of tables, [[tool.autodetach.programs]]")
         shared = [name for name in _KINDS if name not in _PROGRAM_ONLY]
-        own = [dict(_from_table(one, list(_KINDS), folder, file, "tool.autodetach.programs")) for one in programs]
+        of_one = [name for name in _KINDS if name not in _COMMON_ONLY]
+        own = [dict(_from_table(one, of_one, folder, file, "tool.autodetach.programs")) for one in programs]
         return dict(_from_table(table, shared, folder, file, "tool.autodetach", "programs")), own, folder
     return {}, [], None
 
@@ -259,6 +285,8 @@ def _from_table(
         if name not in allowed:
             if name in _PROGRAM_ONLY:
                 raise UsageError(f"{file}: {key} belongs into [[tool.autodetach.programs]], not into [{where}]")
+            if name in _COMMON_ONLY:
+                raise UsageError(f"{file}: {key} belongs into [tool.autodetach], not into [[{where}]]")
             near = _nearest(key, [_dashed(one) for one in allowed] + list(extra))
             raise UsageError(
                 f"{file}: unknown key {key!r} in [{where}]" + (f"; did you mean {near!r}?" if near else "")

@@ -25,19 +25,26 @@ print("\\0".join({sys.prefix, sys.base_prefix, os.path.realpath(sys.executable),
 
 
 def policy_for(
-    project: Project, interpreter: Path, scratch: Scratch, network: bool, shared_memory: int | None
+    project: Project,
+    interpreter: Path,
+    scratch: Scratch,
+    network: bool,
+    shared_memory: int | None,
+    data: Iterable[Path] = (),
 ) -> Policy:
-    """Writable is the scratch alone; readable is all but the usual secrets."""
+    """Writable is the scratch alone; readable is all but the usual secrets, and ``data`` in any case."""
     package = Path(__file__).resolve().parent.parent
     readable = [*_parts(project.root), package, *_prefixes(interpreter)]
     if not project.cwd_inside:
         readable += _parts(project.cwd)
+    named = [path.resolve() for path in data]
+    readable += named
     readable = [path for path in readable if path != Path("/") and path.exists()]
     return Policy(
         writable=(scratch.runs, scratch.wire, scratch.temp, scratch.caches),
         temp=scratch.temp,
         readable=tuple(dict.fromkeys(readable)),
-        hidden=tuple(hidden_places()),
+        hidden=tuple(path for path in hidden_places() if path not in named),
         network=network,
         shared_memory=shared_memory or 0,
     )

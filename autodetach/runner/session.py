@@ -54,10 +54,12 @@ class Session:
         limits: Limits | None = None,
         allow_network: bool = False,
         env: Iterable[str] = (),
+        data: Iterable[Path] = (),
         serve: Path = SERVE,
     ) -> None:
         self._interpreter, self._project, self._serve = interpreter, project, serve
         self._isolation, self._network, self._env = isolation, allow_network, tuple(env)
+        self._data = tuple(data)
         self._limits = limits or Limits()
         self._marker = secrets.token_hex(12)
         self._lock = threading.RLock()
@@ -179,7 +181,9 @@ class Session:
             if self._restarts > 1 + _MOST_RESTARTS:
                 raise RunError("the runner was ended by the program again and again")
             self._ready = None
-            policy = policy_for(self._project, self._interpreter, self._scratch, self._network, self._limits.scratch)
+            policy = policy_for(
+                self._project, self._interpreter, self._scratch, self._network, self._limits.scratch, self._data
+            )
             command = self._mechanism.command([str(self._interpreter), str(self._serve)], policy)
             server = Server(
                 command,

@@ -42,3 +42,21 @@ def test_tokens_in_the_environment(room, monkeypatch) -> None:
     seen = result.events[0]["env"]
     assert seen["PLAIN"] == "plain" and seen["WANTED_SECRET"] == "let through"
     assert "hush" not in str(seen)
+
+
+def test_data_that_was_named_can_be_read_and_not_written(room, tmp_path):
+    """What lies in the machine's temp folder, or among the secrets, is seen where its user says so."""
+    sets = [tmp_path / "sets", room.home / ".config" / "gcloud"]
+    sets[0].mkdir()
+    (sets[0] / "key.json").write_text("numbers")
+    program = "".join(
+        f"attempt('read {i}', lambda: open({str(folder / 'key.json')!r}).read())\n"
+        f"attempt('write {i}', lambda: open({str(folder / 'new')!r}, 'w'))\n"
+        for i, folder in enumerate(sets)
+    )
+    worked = room.attempts(program, data=sets)
+    assert worked["read 0"] and worked["read 1"]
+    if room.enforces("writes outside the scratch"):
+        assert not worked["write 0"] and not worked["write 1"]
+    if room.enforces("reading secrets"):
+        assert not room.attempts(program)["read 1"]

@@ -132,6 +132,16 @@ def test_rdjsonl_of_a_patch_in_two_places_names_the_other_place():
     assert "Only together with the change at train.py:1." in json.loads(second)["message"]
 
 
+def test_github_annotations_follow_the_grammar():
+    """One command a line, with the properties that GitHub knows; what would end a property or a line is escaped."""
+    for line in make("github").render(*EVERY).splitlines():
+        found = re.fullmatch(r"::(?:error|warning|notice)(?: ([^:]+))?::(.+)", line)
+        assert found, line
+        properties = dict(one.split("=", 1) for one in (found[1] or "").split(",") if one)
+        assert set(properties) <= {"title", "file", "line", "endLine", "col", "endColumn"}
+        assert all(properties[name].isdigit() for name in set(properties) - {"title", "file"})
+
+
 def test_github_annotations_cannot_be_forged():
     evil = "%0A::error::forged\r\n::add-mask::x\x1b[31m"
     failed = replace(samples.FAILED, detail=evil)
