@@ -566,4 +566,8 @@ def read(events: Iterable[Json], process: str = "") -> Recording:
     if not readers:
         return Recording(sites={})
     named = [r for r in readers.values() if process and r.fields.get("process") == process]
-    return max(named or readers.values(), key=lambda r: r.weight).recording(sites)
+    chosen = max(named or readers.values(), key=lambda r: r.weight)
+    for name in ("asked", "redirected"):  # told by the first process that did, which may not be the one that trains
+        said = [reader.fields[name] for reader in readers.values() if name in reader.fields]
+        chosen.fields.update({name: said[0]} if said else {})
+    return chosen.recording(sites)

@@ -389,6 +389,28 @@ def test_threads_are_redirected_too(run):
 
 
 @pytest.mark.skipif(not NONE, reason="there is CUDA here")
+def test_a_child_that_trains_is_redirected_and_known_to_be(run):
+    source = """
+    import multiprocessing, torch
+    x = torch.ones(2).cuda()
+
+    def work():
+        w = torch.ones(2, device="cuda", requires_grad=True)
+        (w * x).sum().backward()
+        assert w.grad.is_cuda
+
+    if __name__ == "__main__":
+        child = multiprocessing.Process(target=work, name="worker")
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    """
+    said = run(source, redirect=True)
+    assert said.status == 0, said.stderr
+    assert said.recording.process == "worker" and said.recording.redirected
+
+
+@pytest.mark.skipif(not NONE, reason="there is CUDA here")
 def test_errors_are_the_programs_own(run):
     source = "import torch\nx = torch.ones(2).cuda()\nx.to('cuda') @ torch.ones(3, device='cuda')\n"
     said = run(source, redirect=True)
