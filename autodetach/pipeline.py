@@ -135,6 +135,7 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
         allow_network=settings.allow_network,
         env=settings.env,
         data=settings.data,
+        accelerators=settings.device != "cpu",
     )
     try:
         progress.stage("starting the program's interpreter")

@@ -41,7 +41,7 @@ from .recorder import Mode
 
 CPU = torch.device("cpu")
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-NO_KERNEL = re.compile(r"not implemented for '(Half|BFloat16)'|not (supported|implemented) .*\b(half|bfloat16)\b", re.I)
+NO_KERNEL = re.compile(r"(not implemented|not supported|unsupported|n't support).*\b(Half|BFloat16)\b", re.IGNORECASE)
 NARROW = (torch.float16, torch.bfloat16)
 CAPABILITY = (8, 0)
 """The oldest that knows all precisions that the CPU knows."""
@@ -388,6 +388,8 @@ def _answers(redirection):
 def _cuda_module(redirection):
     for name, answer in _answers(redirection).items():
         setattr(torch.cuda, name, _told(redirection, getattr(torch.cuda, name, None), answer, f"torch.cuda.{name}"))
+    for name in ("start", "stop"):
+        setattr(torch.cuda.profiler, name, lambda: None)
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         plain = getattr(torch.cuda.nvtx, name, None)
         setattr(torch.cuda.nvtx, name, _told(redirection, plain, lambda *a, **k: None, f"torch.cuda.nvtx.{name}"))

@@ -103,7 +103,7 @@ def _mounts(policy: Policy) -> Iterator[str]:
     if policy.shared_memory:
         yield from ("--size", str(policy.shared_memory))
     yield from ("--tmpfs", "/dev/shm")
-    for pattern in DEVICES:
+    for pattern in DEVICES if policy.accelerators else ():
         for device in sorted(glob.glob(pattern)):
             yield from ("--dev-bind", device, device)
     yield from ("--tmpfs", "/run")

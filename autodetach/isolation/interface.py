@@ -32,6 +32,8 @@ class Policy:
     hidden: tuple[Path, ...] = ()
     """Secrets: neither readable nor writable."""
     network: bool = False
+    accelerators: bool = True
+    """Whether the device nodes of GPUs and the like are passed on."""
     shared_memory: int = 0
     """Bytes of /dev/shm, where it can be private; 0 for the machine's default."""
 

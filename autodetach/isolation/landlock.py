@@ -68,7 +68,8 @@ class Landlock:
         return confine.abi() >= 4
 
     def command(self, argv: Sequence[str], policy: Policy) -> list[str]:
-        devices = [*_PLAIN_DEVICES, *(device for pattern in DEVICES for device in glob.glob(pattern))]
+        wanted = DEVICES if policy.accelerators else ()
+        devices = [*_PLAIN_DEVICES, *(device for pattern in wanted for device in glob.glob(pattern))]
         rights = {
             "writable": [str(path) for path in policy.writable] + [_SHARED_MEMORY],
             "devices": devices,

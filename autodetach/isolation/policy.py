@@ -31,6 +31,7 @@ def policy_for(
     network: bool,
     shared_memory: int | None,
     data: Iterable[Path] = (),
+    accelerators: bool = True,
 ) -> Policy:
     """Writable is the scratch alone; readable is all but the usual secrets, and ``data`` in any case."""
     package = Path(__file__).resolve().parent.parent
@@ -46,6 +47,7 @@ def policy_for(
         readable=tuple(dict.fromkeys(readable)),
         hidden=tuple(path for path in hidden_places() if path not in named),
         network=network,
+        accelerators=accelerators,
         shared_memory=shared_memory or 0,
     )
 

@@ -55,11 +55,12 @@ class Session:
         allow_network: bool = False,
         env: Iterable[str] = (),
         data: Iterable[Path] = (),
+        accelerators: bool = True,
         serve: Path = SERVE,
     ) -> None:
         self._interpreter, self._project, self._serve = interpreter, project, serve
         self._isolation, self._network, self._env = isolation, allow_network, tuple(env)
-        self._data = tuple(data)
+        self._data, self._accelerators = tuple(data), accelerators
         self._limits = limits or Limits()
         self._marker = secrets.token_hex(12)
         self._lock = threading.RLock()
@@ -182,7 +183,13 @@ class Session:
                 raise RunError("the runner was ended by the program again and again")
             self._ready = None
             policy = policy_for(
-                self._project, self._interpreter, self._scratch, self._network, self._limits.scratch, self._data
+                self._project,
+                self._interpreter,
+                self._scratch,
+                self._network,
+                self._limits.scratch,
+                self._data,
+                self._accelerators,
             )
             command = self._mechanism.command([str(self._interpreter), str(self._serve)], policy)
             server = Server(

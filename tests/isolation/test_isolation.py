@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autodetach.errors import RefusedError, UsageError
-from autodetach.isolation import bubblewrap, choose, confine, env, secrets
+from autodetach.isolation import bubblewrap, choose, confine, env, landlock, secrets
 from autodetach.isolation.interface import GUARANTEES, Policy
 
 
@@ -149,3 +149,14 @@ def test_landlock_alone_denies_tcp() -> None:
     command = [sys.executable, "-c", TCP_ONLY]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("mechanism", [bubblewrap.Bubblewrap(), landlock.Landlock()], ids=lambda one: one.name)
+def test_nodes_of_accelerators_are_passed_on_unless_none_is_wanted(monkeypatch, tmp_path, mechanism) -> None:
+    node = tmp_path / "nvidia0"
+    node.write_text("")
+    for module in (bubblewrap, landlock):
+        monkeypatch.setattr(module, "DEVICES", (str(tmp_path / "nvidia*"),))
+    for wanted in (True, False):
+        policy = Policy(writable=(tmp_path / "scratch",), temp=tmp_path / "temp", accelerators=wanted)
+        assert (str(node) in " ".join(mechanism.command(["true"], policy))) == wanted
