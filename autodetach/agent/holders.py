@@ -7,7 +7,8 @@ an attribute, an entry of something mutable. Tensors inside a tuple belong to th
 ``holder``  {id, frame: [file, line, column, end line, end column], function, path, scope: "local" | "global",
             structure, parameter, methods: [[owner's path, method], ...], resets: [method, ...]}: one slot as seen from
             one frame. A ``parameter`` can only be detached in place.
-            ``methods`` need no arguments and say that they detach; ``resets`` say that they start afresh.
+            ``methods`` need no arguments and say that they detach; ``resets`` are methods of what
+            holds it directly that name it and say that they start afresh.
 ``held``    {backward, rows: [[holder, path into the structure, birth], ...]}: what lay there after that backward.
 """
 
@@ -97,7 +98,6 @@ class Holders:
             name, line, column, end_line, end_column, function, _ = self.recorder.sites.position(
                 frame.f_code, frame.f_lasti
             )
-            methods, resets = _methods(found.owners)
             self.recorder.wire.send(
                 "holder",
                 id=number,
@@ -105,10 +105,10 @@ class Holders:
                 function=function,
                 path=found.path,
                 scope=scope,
-                structure=structure(list(found.value) if isinstance(found.value, deque) else found.value),
+                structure=structure(found.value),
                 parameter=isinstance(found.value, torch.nn.Parameter),
-                methods=methods,
-                resets=resets,
+                methods=_methods(found.owners),
+                resets=_resets(found.owners, found.path),
             )
         return number
 
@@ -206,20 +206,30 @@ def _slots_of(value):
 
 
 def _methods(owners):
-    """What the objects on the way can do about what they hold: [[owner's path, method], ...], [method, ...]."""
-    detaching, resets = [], []
-    for path, owner in owners:
-        for cls in type(owner).__mro__:
-            if cls in _NO_OWNERS or cls.__module__ == "builtins":
-                continue
+    """What the objects on the way can do about what they hold: [[owner's path, method], ...]."""
+    return [
+        [path, name]
+        for path, owner in owners
+        for name, method in _own_methods(owner)
+        if is_detaching(name) and _needs_nothing(method)
+    ][:8]
+
+
+def _resets(owners, slot):
+    """The methods of the innermost owner that set the slot to what it was at the start."""
+    path, owner = owners[-1] if owners else ("", None)
+    attribute = slot.removeprefix(f"{path}.").split("[")[0]
+    return sorted({name for name, m in _own_methods(owner) if is_resetting(name) and attribute in m.__code__.co_names})[
+        :8
+    ]
+
+
+def _own_methods(owner):
+    for cls in type(owner).__mro__:
+        if cls not in _NO_OWNERS and cls.__module__ != "builtins":
             for name, method in vars(cls).items():
-                if name.startswith("__") or not isinstance(method, types.FunctionType):
-                    continue
-                if is_detaching(name) and _needs_nothing(method):
-                    detaching.append([path, name])
-                elif is_resetting(name):
-                    resets.append(name)
-    return detaching[:8], sorted(set(resets))[:8]
+                if not name.startswith("__") and isinstance(method, types.FunctionType):
+                    yield name, method
 
 
 def _needs_nothing(method):

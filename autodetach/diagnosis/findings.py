@@ -119,15 +119,17 @@ class Findings:
         places = self.reference.dominators.get(pair.id, frozenset())
         return tuple(p for p in self.points if not places.isdisjoint(p.places.values()))
 
-    def held_at(self, holder: Holder) -> tuple[frozenset[Reading], frozenset[tuple[int | str, ...]]]:
-        """The readings whose tensors lie in the holder when a step ends between their making and their reading, and
-        the paths at which they lie. What cuts there, behind the backward or before the next step, cuts them.
+    def held_at(self, holders: Iterable[Holder]) -> tuple[frozenset[Reading], frozenset[tuple[int | str, ...]]]:
+        """The readings whose tensors lie in one of the holders when a step ends between their making and their
+        reading, and the paths at which they lie. What cuts there, behind the backward or before the next step, cuts
+        them.
         """
+        wanted = {holder.id for holder in holders}
         lain: dict[int, dict[Any, set[Any]]] = {}
         for n, rows in self.reference.held.items():
             lain[n] = defaultdict(set)
             for number, path, birth in rows:
-                if number == holder.id:
+                if number in wanted:
                     lain[n][birth].add(path)
         readings: set[Reading] = set()
         paths: set[tuple[int | str, ...]] = set()
@@ -137,9 +139,10 @@ class Findings:
                 borders = [n for n in lain if pair.made[1] < n <= pair.read[1]]
                 if borders or pair.made[1] == pair.read[1]:
                     found.append({p for n in borders for p in lain[n].get(pair.birth, ())})
+            if any(found):
+                paths |= frozenset().union(*found)
             if found and all(found):
                 readings.add(reading)
-                paths |= frozenset().union(*found)
         return frozenset(readings), frozenset(paths)
 
     @cached_property

@@ -36,6 +36,14 @@ LEARNED_OR_FIXED = (
 )
 
 
+def carried_or_afresh(resets: tuple[str, ...]) -> tuple[str, ...]:
+    calls = " or ".join(f"{name}()" for name in resets)
+    return (
+        f"if every batch should start afresh, call {calls} before its forward pass",
+        "if the state should be carried on from one batch to the next, detach it between them, as in the patch shown",
+    )
+
+
 def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
     failure = observed.failure
     assert failure is not None
@@ -88,10 +96,15 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         return Inquiry(tell(findings, LEARNED_OR_FIXED))
     reference = found.replayed
     standard = Standard(observed, reference, reference.progress, measured)
+    ways: tuple[str, ...] = ()
     if truncation.made_once_though_learned(findings):
+        ways = ONCE_OR_EVERY_STEP
+    elif truncation.never_reset(findings):
+        ways = carried_or_afresh(truncation.never_reset(findings))
+    if ways:
         unsafe = replace(standard, level=Level.UNSAFE)
         return Inquiry(
-            tell(findings, ONCE_OR_EVERY_STEP),
+            tell(findings, ways),
             (Plan(tuple(islice(truncating(findings), FEW)), unsafe),),
             reference.progress - failure.steps,
         )

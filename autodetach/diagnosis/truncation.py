@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import libcst as cst
 
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.recording import Leaf, Pair, Recording, Step
@@ -11,6 +14,7 @@ from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Json
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
+from autodetach.source.statement import Statement
 
 MOST_REPLAYS = 4
 PROOF_SECONDS = 1.0
@@ -193,6 +197,39 @@ def ambiguous(findings: Findings) -> bool:
     return any(
         p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts
     )
+
+
+def never_reset(findings: Findings) -> tuple[str, ...]:
+    """Methods of whatever holds the state that would start it afresh, and that nobody calls on the way to training.
+
+    Then the program does not say whether one step's state is meant for the next (carry it, detached) or was left over
+    (start afresh). Calls in an evaluation, or in the holder's own methods, are no answer.
+    """
+    names: set[str] = set()
+    for holder in findings.reference.holders.values():
+        if holder.resets and findings.held_at([holder])[1]:
+            names.update(holder.resets)
+    if not names:
+        return ()
+    places = [findings.book.statement(frame.span) for frame in findings.failure.chain if frame.editable]
+    codes = [code for place in places if place is not None for code in _way_there(place)]
+    called = any(re.search(rf"\.{name}\(", code) for name in names for code in codes)
+    return () if called else tuple(sorted(names))
+
+
+def _way_there(statement: Statement) -> Iterable[str]:
+    """The code that runs before or around a statement: its function and the making of its object, or its module."""
+    function = statement.function
+    if function is None:
+        outermost = statement.blocks[-1] if statement.blocks else statement
+        yield from (s.code for s in outermost.suite if s.kind not in ("FunctionDef", "ClassDef"))
+        return
+    yield function.code
+    home = function.block
+    if home is not None and home.kind == "ClassDef":
+        yield from (
+            m.code for m in home.body if isinstance(m.node, cst.FunctionDef) and m.node.name.value == "__init__"
+        )
 
 
 def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:

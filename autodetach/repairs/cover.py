@@ -13,6 +13,7 @@ from itertools import count
 from autodetach.diagnosis.findings import Findings, Reading
 from autodetach.model import Candidate
 from autodetach.repairs.interface import Cut, candidate
+from autodetach.repairs.places import OVERCUTS
 
 MOST_SETS = 400
 MOST_CANDIDATES = 40
@@ -25,7 +26,9 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
     for cut in cuts:
         alone = candidate(findings.book, cut.remedy, cut.summary, cut.edits, preference=cut.preference)
         if alone is not None:
-            sizes[cut] = (alone.changed_lines, alone.preference, alone.changed_tokens)
+            # what is predicted to cut too much comes last, however small
+            hopeless = alone.preference >= OVERCUTS
+            sizes[cut] = (hopeless, alone.changed_lines, alone.preference, alone.changed_tokens)
     choices = {
         reading: sorted((c for c in sizes if reading in c.covers), key=lambda c: sizes[c])[:CHOICES]
         for reading in required
@@ -33,13 +36,13 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
     if not required or not all(choices.values()):
         return
     ticket = count()
-    queue: list[tuple[int, int, int, int, tuple[Cut, ...]]] = [(0, 0, 0, next(ticket), ())]
+    queue: list[tuple[bool, int, int, int, int, tuple[Cut, ...]]] = [(False, 0, 0, 0, next(ticket), ())]
     seen: set[frozenset[Cut]] = set()
     made = 0
     for _ in range(MOST_SETS * 10):
         if not queue or made >= MOST_CANDIDATES:
             return
-        lines, preference, tokens, _, chosen = heapq.heappop(queue)
+        hopeless, lines, preference, tokens, _, chosen = heapq.heappop(queue)
         missing = required - frozenset().union(*(c.covers for c in chosen))
         if not missing:
             if any(required <= frozenset().union(*(c.covers for c in chosen if c is not one)) for one in chosen):
@@ -58,9 +61,10 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
             heapq.heappush(
                 queue,
                 (
-                    lines + more[0],
-                    max(preference, more[1]),
-                    tokens + more[2],
+                    hopeless or more[0],
+                    lines + more[1],
+                    max(preference, more[2]),
+                    tokens + more[3],
                     next(ticket),
                     (*chosen, cut),
                 ),

@@ -45,49 +45,43 @@ class DetachHeld:
     )
 
     def cuts(self, findings: Findings) -> Iterable[Cut]:
-        alike: dict[Any, list[tuple[Holder, frozenset[Any]]]] = defaultdict(list)
+        alike: dict[Any, list[Holder]] = defaultdict(list)
+        able: dict[Any, list[Holder]] = defaultdict(list)
         for holder in findings.reference.holders.values():
-            readings, paths = findings.held_at(holder)
-            if not readings or not _reachable(findings, holder):
+            _, paths = findings.held_at([holder])
+            if not paths or not _reachable(findings, holder):
                 continue
-            for owner, method in holder.methods:
-                yield from self._everywhere(findings, holder, f"{owner}.{method}()", readings)
-            code = detached_code(holder.path, marked(holder.structure, set(paths)), repeatable=True)
-            if code is None or code == holder.path:
-                continue
-            line = f"{holder.path}.detach_()" if holder.is_parameter else f"{holder.path} = {code}"
-            yield from self._everywhere(findings, holder, line, readings)
+            for method in holder.methods:
+                able[holder.span, method].append(holder)
             if len(_INDEX.findall(holder.path)) == 1:
-                key = (holder.span, *_INDEX.split(holder.path)[::2])
-                alike[key].append((holder, readings))
+                alike[holder.span, *_INDEX.split(holder.path)[::2]].append(holder)
+            code = detached_code(holder.path, marked(holder.structure, set(paths)), repeatable=True)
+            if code is not None and code != holder.path:
+                line = f"{holder.path}.detach_()" if holder.is_parameter else f"{holder.path} = {code}"
+                yield from self._everywhere(findings, [holder], line, f"insert {line}")
+        for (_, (owner, name)), rows in able.items():
+            yield from self._everywhere(findings, rows, f"{owner}.{name}()", f"insert {owner}.{name}()")
         for (_, before, after), rows in alike.items():
             if len(rows) > 1 and after:
                 yield from self._in_a_loop(findings, before, after, rows)
 
-    def _in_a_loop(
-        self, findings: Findings, before: str, after: str, rows: list[tuple[Holder, frozenset[Any]]]
-    ) -> Iterator[Cut]:
+    def _in_a_loop(self, findings: Findings, before: str, after: str, rows: list[Holder]) -> Iterator[Cut]:
         """Several layers of a list hold their own state: one loop over them."""
-        holder = rows[0][0]
-        code = detached_code("{0}" + after, holder.structure, repeatable=True)
-        statement = findings.book.statement(holder.span)
+        code = detached_code("{0}" + after, rows[0].structure, repeatable=True)
+        statement = findings.book.statement(rows[0].span)
         if code is None or statement is None:
             return
         text = statement.tree.source.text
         variable = next((v for v in _VARIABLES if not re.search(rf"\b{v}\b", text)), None)
-        if variable is None:
-            return
-        loop = f"for {variable} in {before}:\n    {variable}{after} = {code.replace('{0}', variable)}"
-        readings = frozenset().union(*(found for _, found in rows))
-        yield from self._everywhere(findings, holder, loop, readings, f"every {before}[…]{after}")
+        if variable is not None:
+            loop = f"for {variable} in {before}:\n    {variable}{after} = {code.replace('{0}', variable)}"
+            yield from self._everywhere(findings, rows, loop, f"detach every {before}[…]{after}")
 
-    def _everywhere(
-        self, findings: Findings, holder: Holder, line: str, readings: frozenset[Any], what: str = ""
-    ) -> Iterator[Cut]:
-        what = what or line
-        for rank, edit, where in between_steps(findings, holder, line):
-            yield Cut(self.name, f"insert {what} {where}" if what is line else f"detach {what} {where}", (edit,),
-                      readings, rank)  # fmt: skip
+    def _everywhere(self, findings: Findings, holders: list[Holder], line: str, words: str) -> Iterator[Cut]:
+        readings, _ = findings.held_at(holders)
+        if readings:
+            for rank, edit, where in between_steps(findings, holders[0], line):
+                yield Cut(self.name, f"{words} {where}", (edit,), readings, rank)
 
 
 def _reachable(findings: Findings, holder: Holder) -> bool:

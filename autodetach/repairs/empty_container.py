@@ -55,7 +55,7 @@ class EmptyContainer:
     def _where_it_lies(self, findings: Findings, wanted: frozenset[Reading]) -> Iterable[Cut]:
         """By the names that the frames of the backward have for the container."""
         for holder in findings.reference.holders.values():
-            readings, paths = findings.held_at(holder)
+            readings, paths = findings.held_at([holder])
             if not readings & wanted or not all(paths):
                 continue
             for rank, edit, where in between_steps(findings, holder, f"{holder.path}.clear()"):
