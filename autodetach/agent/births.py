@@ -2,15 +2,20 @@
 
 torch numbers the nodes of a thread in the order of their making, so a call that made nodes owns a range of numbers.
 A tensor's *birth* is (site, how many calls that site had made before, distance from the end of the range, output):
-it is the same in every run of the same program, whatever else was cut.
+it is the same in every run of the same program, whatever else was cut. Calls none of whose nodes is alive any more
+are forgotten now and then: the table grows with the graph, not with the number of steps.
 """
 
 import threading
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 import torch
 
+from . import graph
+
+FORGET_FROM = 100_000
+"""Entries from which on forgetting is worth a look at everything that is alive."""
 sequence = torch._C._autograd._get_sequence_nr
 
 
@@ -19,7 +24,7 @@ class Births:
         self._tables = {}
         self._counts = {}
         self.first_seen = {}  # site -> the sequence number when it ran first
-        self._main = threading.get_ident()
+        self._forget_at = FORGET_FROM
 
     def _table(self):
         me = threading.get_ident()
@@ -27,6 +32,18 @@ class Births:
         if table is None:
             table = self._tables[me] = (array("q"), array("q"), [], array("q"))
         return table
+
+    def forget(self):
+        """Drop what made nothing that is still alive, if the table has doubled since the last time."""
+        if sum(len(table[0]) for table in self._tables.values()) < self._forget_at:
+            return
+        numbers = sorted({node._sequence_nr() for node in graph.alive() if not graph.is_leaf_node(node)})
+        for starts, ends, sites, occurrences in self._tables.values():
+            kept = [i for i, (start, end) in enumerate(zip(starts, ends, strict=True)) if _any(numbers, start, end)]
+            for column in (starts, ends, occurrences):
+                column[:] = array("q", [column[i] for i in kept])
+            sites[:] = [sites[i] for i in kept]
+        self._forget_at = max(FORGET_FROM, 2 * sum(len(table[0]) for table in self._tables.values()))
 
     def occurrence(self, site):
         count = self._counts.get(site, 0)
@@ -62,3 +79,9 @@ class Births:
         if made is None:
             return None
         return made[0], made[1], made[3] - number, tensor.output_nr
+
+
+def _any(numbers, start, end):
+    """Whether one of the sorted numbers lies between ``start`` and ``end`` (exclusive)."""
+    i = bisect_left(numbers, start)
+    return i < len(numbers) and numbers[i] < end

@@ -140,6 +140,12 @@ def live_nodes(before):
     """How many autograd nodes the process keeps alive, garbage not counted; and how many of them have a sequence
     number below ``before``."""
     gc.collect()
+    found = alive()
+    return len(found), sum(not is_leaf_node(n) and n._sequence_nr() < before for n in found)
+
+
+def alive():
+    """Every autograd node that some tensor of the process leads to."""
     tensors = [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]
     seen, todo = set(), []
     for tensor in tensors:
@@ -153,4 +159,4 @@ def live_nodes(before):
             if parent not in seen:
                 seen.add(parent)
                 todo.append(parent)
-    return len(seen), sum(not is_leaf_node(n) and n._sequence_nr() < before for n in seen)
+    return seen

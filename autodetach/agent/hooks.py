@@ -17,7 +17,7 @@ from .program import hide_own_frames
 def install(recorder, mode_class):
     _backward(recorder)
     _function_apply(recorder)
-    _optimizers(recorder)
+    _optimizers(recorder, mode_class)
     _threads(recorder, mode_class)
     _processes(recorder)
 
@@ -69,7 +69,7 @@ def _function_apply(recorder):
     torch.autograd.Function.apply = classmethod(apply)
 
 
-def _optimizers(recorder):
+def _optimizers(recorder, mode_class):
     base = torch.optim.Optimizer
     plain_init, plain_zero = base.__init__, base.zero_grad
     plain_module_zero = torch.nn.Module.zero_grad
@@ -81,13 +81,15 @@ def _optimizers(recorder):
 
     @functools.wraps(plain_zero)
     def zero_grad(self, *args, **kwargs):
-        recorder.zeroed([p for g in self.param_groups for p in g["params"]])
-        return plain_zero(self, *args, **kwargs)
+        with mode_class.aside():
+            recorder.zeroed([p for g in self.param_groups for p in g["params"]])
+            return plain_zero(self, *args, **kwargs)
 
     @functools.wraps(plain_module_zero)
     def module_zero_grad(self, *args, **kwargs):
-        recorder.zeroed(list(self.parameters()))
-        return plain_module_zero(self, *args, **kwargs)
+        with mode_class.aside():
+            recorder.zeroed(list(self.parameters()))
+            return plain_module_zero(self, *args, **kwargs)
 
     plain_hook_step = base.__dict__["profile_hook_step"].__func__
 

@@ -15,7 +15,7 @@ import types
 import weakref
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from . import graph, messages, trajectory
 from .births import Births, sequence
@@ -37,6 +37,8 @@ LIVE_EVERY, LIVE_THEN = 12, 4
 """Live nodes are counted after each of so many steps, and after every so many steps from then on."""
 MOST_WATCHED = 40
 """Of so many backward passes it is told whether they went through weights that were updated since."""
+MEASURED_FIRST, MEASURED_THEN = 32, 5
+"""Parameters are measured after each of an optimizer's first steps, then after some 2^4 of each doubling."""
 TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
 """Other failures are often caught by the code that provokes them: ``t.numpy()``, else ``t.detach().numpy()``."""
 CAUGHT = "the program caught the error itself"
@@ -83,16 +85,19 @@ def _name_of(method):
 class Recorder:
     """One run's book-keeping. Subclasses add what a mode needs by overriding the ``on_…`` methods."""
 
-    watches_operands = False
-
     def __init__(self, wire, root, request):
+        # most runs watch no operands and no results: a call for nothing is not made ten thousand times a second
+        self.has_before = type(self).before_operation is not Recorder.before_operation
+        self.has_after = type(self).after_operation is not Recorder.after_operation
+        self.has_call = type(self).call is not Recorder.call
         self.wire = wire
         self.births = Births()
         self.sites = Sites(root, lambda site, chain: wire.send("site", site=site, chain=chain))
         self.steps = 0
         self.backwards = 0
         self._depth = _Depth()
-        self.events = []  # (sequence number, "backward" | "grad" | "step", its count, retained)
+        # (sequence number, "backward" | "grad" | "step", its count, retained, (steps, backwards) by then)
+        self.events = []
         self.last_event = 0
         self.optimizers = []  # weak references, in the order of their making
         self.failed = None
@@ -100,6 +105,7 @@ class Recorder:
         self._leaf_numbers = {}
         self._leaf_sites = {}
         self._gradients = None
+        self._own_steps = {}  # optimizer's number -> steps that it has made
         self._updated = {}  # leaf -> the sequence number at its last update
         self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
         self._watches_weights = bool(request.get("watch_weights"))
@@ -123,7 +129,8 @@ class Recorder:
         before = self._depth.step
         self._depth.step = not closure
         try:
-            yield
+            with contextlib.nullcontext() if closure else Mode.aside():
+                yield
         finally:
             self._depth.step = before
 
@@ -142,7 +149,8 @@ class Recorder:
         if type(func) is types.FunctionType and not (func.__module__ or "").startswith("torch"):
             func = _METHODS.get(_name_of(func), func)
         name = getattr(func, "__name__", "")
-        if self.paused or name == "backward":
+        depth = self._depth
+        if depth.backward or depth.step or name == "backward":
             return func(*args, **kwargs)
         if name == "__set__":
             result = func(*args, **kwargs)
@@ -151,24 +159,28 @@ class Recorder:
             return result
         if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
             return func(*args, **kwargs)
-        site = self.safely(self.sites.at, sys._getframe(2))
-        if site is None:
+        try:
+            site = self.sites.at(sys._getframe(2))
+            occurrence = self.births.occurrence(site)
+        except Exception:
+            self.wire.send("agent-error", text=traceback.format_exc(limit=-4))
             return func(*args, **kwargs)
-        occurrence = self.births.occurrence(site)
-        before = self.safely(self.before_operation, func, name, site, occurrence, args, kwargs)
-        if before is not None:
-            args, kwargs = before
+        if self.has_before:
+            before = self.safely(self.before_operation, func, name, site, occurrence, args, kwargs)
+            if before is not None:
+                args, kwargs = before
         start = sequence()
         try:
-            result = self.call(func, name, site, args, kwargs)
+            result = self.call(func, name, site, args, kwargs) if self.has_call else func(*args, **kwargs)
         except Exception as error:
             self.failure(error, site, name)
             raise
         end = sequence()
         if end > start:
             self.births.add(start, end, site, occurrence)
-        self.safely(self.after_operation, func, name, site, occurrence, args, kwargs, result, start, end)
-        if name == "requires_grad_" or kwargs.get("requires_grad"):
+        if self.has_after:
+            self.safely(self.after_operation, func, name, site, occurrence, args, kwargs, result, start, end)
+        if name == "requires_grad_" or (kwargs and kwargs.get("requires_grad")):
             self.safely(self.note_leaf, result, site)
         return result
 
@@ -266,7 +278,8 @@ class Recorder:
         occurrence, start = self.births.occurrence(site), sequence()
         self._depth.backward = True
         try:
-            result = plain(*args, **kwargs)
+            with Mode.aside():
+                result = plain(*args, **kwargs)
         except Exception as error:
             self._depth.backward = False
             self.failure(error, site, call, roots)
@@ -300,7 +313,9 @@ class Recorder:
 
     def _event(self, kind, count, retained=False):
         self.last_event = sequence()
-        self.events.append((self.last_event, kind, count, retained))
+        self.events.append((self.last_event, kind, count, retained, (self.steps, self.backwards)))
+        with torch._C.DisableTorchFunction():
+            self.safely(self.births.forget)
 
     @recorder_failure
     def _send_backward(self, call, roots, site, number, retain, create, extra):
@@ -375,7 +390,7 @@ class Recorder:
         self._gradients = None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             parameters = [p for g in optimizer.param_groups for p in g["params"]]
-            self._gradients = [trajectory.gradient_norm(p) for p in parameters]
+            self._gradients = trajectory.gradient_norms(parameters)
 
     def after_step(self, optimizer, args, kwargs):
         if not self._depth.step:  # with a closure the gradients are those of its last call
@@ -394,17 +409,28 @@ class Recorder:
     def _send_step(self, optimizer):
         with torch.no_grad(), torch._C.DisableTorchFunction():
             parameters = [p for g in optimizer.param_groups for p in g["params"]]
+            number = self.optimizer_number(optimizer)
+            whole = self._is_measured(number)
             self.wire.send(
                 "step",
                 n=self.steps,
-                optimizer=self.optimizer_number(optimizer),
+                optimizer=number,
                 site=self.sites.here(),
-                params=[trajectory.fingerprint(p) for p in parameters],
-                grads=self._gradients,
-                devices=self.devices_of(parameters),
+                params=trajectory.fingerprints(parameters) if whole else None,
+                grads=self._gradients if whole else trajectory.marks(self._gradients or ()),
+                devices=self.devices_of(parameters) if whole else (),
                 backwards=self.backwards,
                 **self.on_step(optimizer, parameters),
             )
+
+    def _is_measured(self, optimizer):
+        """Whether the parameters are written down after this step: the first ones, every one from the failure on, and
+        of those between so many an octave. Who trains otherwise at one step does so at those that follow it."""
+        count = self._own_steps[optimizer] = self._own_steps.get(optimizer, 0) + 1
+        since = self.horizon.get("live_from")
+        if count <= MEASURED_FIRST or (since is not None and self.progress >= since):
+            return True
+        return count % (1 << max(0, count.bit_length() - MEASURED_THEN)) == 0
 
     def on_step(self, optimizer, parameters):
         return {}
@@ -443,7 +469,7 @@ class Recorder:
         passed = self.progress - since
         if passed > LIVE_EVERY and passed % LIVE_THEN:
             return
-        before = next((at for at, kind, count, _ in self.events if count >= since and kind != "grad"), 0)
+        before = next((at for at, kind, count, *_ in self.events if count >= since and kind != "grad"), 0)
         with torch._C.DisableTorchFunction():
             nodes, old = graph.live_nodes(before)
         self.wire.send("live", n=self.progress, nodes=nodes, old=old)
@@ -529,7 +555,24 @@ class Mode(TorchFunctionMode):
 
     def __init__(self, recorder):
         super().__init__()
-        self._recorder = recorder
+        self._recorder, self._operation = recorder, recorder.operation
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        return self._recorder.operation(func, args, kwargs or {})
+        return self._operation(func, args, kwargs or {})
+
+    @staticmethod
+    @contextlib.contextmanager
+    def aside():
+        """Without our mode, where it is the innermost: what would not be recorded need not pass through it."""
+        mode = _pop_mode() if _innermost() is Mode else None
+        try:
+            yield
+        finally:
+            if mode is not None:
+                _push_mode(mode)
+
+
+def _innermost():
+    """The class of the thread's innermost torch function mode; None without any."""
+    count = torch._C._len_torch_function_stack()
+    return type(torch._C._get_function_stack_at(count - 1)) if count else None

@@ -19,6 +19,8 @@ what was cut would have taught anybody through it.
 """
 
 import weakref
+from bisect import bisect_right
+from operator import itemgetter
 
 import torch
 
@@ -28,6 +30,7 @@ from .operands import DROPPED, RANDOM, READERS, has_float, replace, tensors, wri
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
+_number = itemgetter(0)
 ADDING = frozenset({"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "__isub__",
                     "sub_", "stack"})  # fmt: skip
 
@@ -46,6 +49,9 @@ class Observer(Recorder):
         self._clone_result = set(self.interventions.get("clone_result") or ())
         self._fresh_root = set(self.interventions.get("fresh_root") or ())
         self._newest = {}  # (site, distance from the end, output) -> weak reference to the newest scalar made there
+        if type(self) is Observer:
+            self.has_after = bool(self._fresh_root)
+            self.has_call = bool(self._clone or self._clone_result)
 
     def call(self, func, name, site, args, kwargs):
         if site in self._clone and not writes_in_place(name):
@@ -75,19 +81,13 @@ class Observer(Recorder):
 
     def made(self, number):
         """[optimizer steps, backwards] that were over when node ``number`` was made."""
-        steps = backwards = 0
-        for at, kind, count, _ in self.events:
-            if at > number:
-                break
-            if kind == "step":
-                steps = count
-            else:
-                backwards = count
-        return [steps, backwards]
+        after = bisect_right(self.events, number, key=_number)
+        return list(self.events[after - 1][4]) if after else [0, 0]
 
     def since(self, number):
         """The events after the making of node ``number``: [[kind, count, retained], ...], the first eight."""
-        return [[kind, count, kept] for at, kind, count, kept in self.events if at > number][:8]
+        after = bisect_right(self.events, number, key=_number)
+        return [list(event[1:4]) for event in self.events[after : after + 8]]
 
     def describe_root(self, root):
         """Where the root's graph is dead, and what the living part of it is made of."""

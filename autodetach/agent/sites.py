@@ -11,9 +11,16 @@ import sysconfig
 
 import torch
 
+from .program import Program
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 _SKIPPED = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, HERE + os.sep, "<frozen")
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+_STARTS = (Program._run_script.__code__, Program._run_module.__code__)
+BOTTOM = -1
+"""Stands for the frame that runs the program: no frame below it is the program's."""
+MOST_CODES = 20_000
 
 
 class Sites:
@@ -22,7 +29,12 @@ class Sites:
     def __init__(self, root, announce):
         self.root = os.path.realpath(root) + os.sep
         self._announce = announce
-        self._files = {}  # code object -> (shown name, editable) or None where the frame is left out
+        # By id, for a code object is hashed by all that is in it, every time: id -> id of the first code object that is
+        # equal, or None where its frames are left out. So that no id comes back, the objects are kept.
+        self._numbers = {}
+        self._codes = {}
+        self._files = {}  # code object -> (shown name, editable) or None where its frames are left out
+        self._firsts, self._by_id = {}, {}  # code object -> the first that is equal; and these by their ids
         self._positions = {}
         self._chains = {}
         self._known = {}
@@ -34,26 +46,38 @@ class Sites:
             return path[len(self.root) :].replace(os.sep, "/"), True
         return path, False
 
-    def _frame_file(self, code):
-        try:
-            return self._files[code]
-        except KeyError:
-            name = code.co_filename
-            shown = None if name.startswith(_SKIPPED) or name.startswith("<string>") else self.file(name)
-            if shown is not None and not shown[1] and name.startswith(_INSTALLED) and "site-packages" not in name:
-                shown = None  # the standard library calls nothing by itself
-            self._files[code] = shown
-            return shown
+    def _number(self, code):
+        """What stands for a code object in the key of a chain; None where its frames are left out."""
+        if len(self._codes) > MOST_CODES:  # a program that compiles something anew in every step
+            self._codes.clear()
+            self._numbers.clear()
+        self._codes[id(code)] = code
+        if any(code is start for start in _STARTS):
+            number = BOTTOM
+        elif self.shown(code) is None:
+            number = None
+        else:
+            first = self._firsts.setdefault(code, code)
+            number = id(first)
+            self._by_id[number] = first
+        self._numbers[id(code)] = number
+        return number
 
     def at(self, frame):
         """The site of ``frame``: a hash that is the same in every run of the same source."""
         key = []
-        files = self._files
+        numbers = self._numbers
         while frame is not None:
             code = frame.f_code
-            shown = files[code] if code in files else self._frame_file(code)
-            if shown is not None:
-                key.append((code, frame.f_lasti))
+            try:
+                number = numbers[id(code)]
+            except KeyError:
+                number = self._number(code)
+            if number is not None:
+                if number is BOTTOM:
+                    break
+                key.append(number)
+                key.append(frame.f_lasti)
             frame = frame.f_back
         key = tuple(key)
         site = self._chains.get(key)
@@ -65,7 +89,8 @@ class Sites:
         return self.at(sys._getframe(depth + 1))
 
     def _new(self, key):
-        chain = [self._position(code, lasti) for code, lasti in key]
+        firsts = self._by_id
+        chain = [self._position(firsts[number], lasti) for number, lasti in zip(key[::2], key[1::2], strict=True)]
         site = hashlib.blake2b(repr(chain).encode(), digest_size=8).hexdigest()
         self._known[site] = chain
         self._announce(site, chain)
@@ -73,7 +98,13 @@ class Sites:
 
     def shown(self, code):
         """(shown file name, whether it may be edited) of a code object, or None where its frames are left out."""
-        return self._files[code] if code in self._files else self._frame_file(code)
+        if code not in self._files:
+            name = code.co_filename
+            shown = None if name.startswith(_SKIPPED) or name.startswith("<string>") else self.file(name)
+            if shown is not None and not shown[1] and name.startswith(_INSTALLED) and "site-packages" not in name:
+                shown = None  # the standard library calls nothing by itself
+            self._files[code] = shown
+        return self._files[code]
 
     def position(self, code, lasti):
         """[file, line, column, end line, end column, function, editable] of an instruction."""

@@ -7,7 +7,8 @@ hello           version, process (0 for the program itself, a child's pid), pid,
 site            site (a hash that is the same in every run), chain: [[file, line, column, end line,
                 end column, function, editable], ...] innermost first
 backward        n, call ("backward" or "grad"), site, steps, loss: [float], retain, create, leaves
-step            n, optimizer, params: [[norm, projection]], grads: [norm or null]
+step            n, optimizer, params: [[norm, projection]], grads: [norm or null]; of steps long before the failure
+                params: null, and of the norms one character each (:func:`trajectory.marks`)
 live            n, nodes: autograd nodes alive after garbage collection, old: made before the failure's step
 failure         kind, message, site, steps, backwards, call, plus what the graph shows about the root
 pair            a stale operand: see :mod:`reference`

@@ -14,11 +14,16 @@ Birth = tuple[str, int, int, int]
 """Site, occurrence of that site, distance from the end of the call's nodes, output: the same in every run."""
 
 Number = float | str
+_MARKED: dict[str, Number | None] = {"-": None, "0": 0.0, "+": 1.0}
+"""Of steps that were not measured: whether there was a gradient."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One optimizer step: which optimizer, its parameters' fingerprints after it, gradient norms before it."""
+    """One optimizer step: which optimizer, its parameters' fingerprints after it, gradient norms before it.
+
+    Of a step long before the failure there may be no ``params``, and of the norms whether they were 0.
+    """
 
     n: int
     optimizer: int
@@ -377,8 +382,8 @@ class _Reader:
             Step(
                 n=int(e["n"]),
                 optimizer=int(e["optimizer"]),
-                params=tuple((p[0], p[1]) for p in e["params"]),
-                grads=tuple(e["grads"] or ()),
+                params=tuple((p[0], p[1]) for p in e["params"] or ()),
+                grads=tuple(_MARKED[g] if isinstance(g, str) and g in _MARKED else g for g in e["grads"] or ()),
                 backwards=int(e["backwards"]),
                 uses=tuple(frozenset(u) for u in e.get("uses") or ()),
                 lost=tuple(frozenset(u) for u in e.get("lost") or ()),
