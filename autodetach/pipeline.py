@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from autodetach.devices import about, device_of, insist_on_device, wants_redirection
-from autodetach.diagnosis.inquiry import inquire
-from autodetach.diagnosis.plan import Inquiry
 from autodetach.diagnosis.recording import Recording
 from autodetach.errors import UsageError
 from autodetach.laboratory import Horizon, Laboratory, Observation
@@ -24,10 +23,12 @@ from autodetach.runner.project import Project
 from autodetach.runner.run import RunResult
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
-from autodetach.source.book import SourceBook
-from autodetach.source.diff import patched_names, read_patch, size_of
 from autodetach.verification.criteria import grows
-from autodetach.verification.judge import Judge
+
+if TYPE_CHECKING:  # all that edits source is loaded while the program's interpreter imports torch: see _load_the_rest
+    from autodetach.diagnosis.plan import Inquiry
+    from autodetach.source.book import SourceBook
+    from autodetach.verification.judge import Judge
 
 MOST_TRIALS = 24
 LEAK_STEPS = 40
@@ -54,7 +55,7 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
         if early is not None:
             return early
         inquiry = _diagnose(work, observed)
-        judge = Judge(work.laboratory, work.book, _below(work.project))
+        judge = _judge(work)
         trials = _verify(work, inquiry, judge)
         return _on_its_device(_report(work, inquiry, trials), observed, judge)
     raise AssertionError("a session that opens gives one outcome")
@@ -75,6 +76,8 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
 def verify(settings: Settings, patch_text: str, progress: Progress) -> Outcome:
     """Hold anybody's patch to the criteria that our own have to pass. Raises AutodetachError."""
     for work in _opened(settings, progress):
+        from autodetach.source.diff import patched_names, read_patch
+
         root, below = work.project.root, _below(work.project)
         named = {name: f"{below}/{name}" if below else name for name in patched_names(patch_text)}
         if not all((root / name).is_file() for name in named.values()):
@@ -85,7 +88,7 @@ def verify(settings: Settings, patch_text: str, progress: Progress) -> Outcome:
         if early is not None:
             return early
         inquiry = _diagnose(work, observed)
-        judge = Judge(work.laboratory, work.book, _below(work.project))
+        judge = _judge(work)
         trial = _judged(work, inquiry, judge, patch_text, patched)
         outcome = _on_its_device(_report(work, inquiry, (trial,)), observed, judge)
         originals = {named[name]: data for name, data in files.items()}
@@ -99,6 +102,12 @@ def _below(project: Project) -> str:
     return project.cwd.relative_to(project.root).as_posix() if inside else ""
 
 
+def _judge(work: _Work) -> Judge:
+    from autodetach.verification.judge import Judge
+
+    return Judge(work.laboratory, work.book, _below(work.project))
+
+
 def _on_its_device(outcome: Outcome, observed: Recording, judge: Judge) -> Outcome:
     """With the device of the failing run, and of the run of the patch if one was chosen."""
     proof = judge.run_of(outcome.chosen.diff) if outcome.chosen is not None else None
@@ -107,6 +116,8 @@ def _on_its_device(outcome: Outcome, observed: Recording, judge: Judge) -> Outco
 
 def _judged(work: _Work, inquiry: Inquiry, judge: Judge, patch_text: str, patched: Mapping[str, bytes]) -> Trial:
     """The best that the patch can reach by any of the inquiry's standards."""
+    from autodetach.source.diff import size_of
+
     candidate = Candidate("given", "the patch given with --patch", (), *size_of(patch_text))
     work.progress.stage("judging the patch")
     trial = Trial(candidate, patch_text, (Rejected("reference", NO_REFERENCE),), None, 0.0)
@@ -136,16 +147,26 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
         env=settings.env,
         data=settings.data,
         accelerators=settings.device != "cpu",
+        meanwhile=_load_the_rest,
+        without=settings.without,
     )
     try:
         progress.stage("starting the program's interpreter")
         with session:
             insist_on_device(settings, session.info, interpreter)
             laboratory = Laboratory(session, project, settings, progress.update)
+            from autodetach.source.book import SourceBook
+
             book = SourceBook(project.root)
             yield _Work(settings, progress, session, project, laboratory, book, str(interpreter), begun)
     finally:
         progress.done()
+
+
+def _load_the_rest() -> None:
+    """What the diagnosis needs, in the second that we have to wait anyway."""
+    import autodetach.diagnosis.inquiry
+    import autodetach.verification.judge  # noqa: F401
 
 
 def _run(work: _Work) -> tuple[Recording, Outcome | None]:
@@ -226,6 +247,8 @@ def _leak(work: _Work) -> tuple[str, ...]:
 
 
 def _diagnose(work: _Work, observed: Recording) -> Inquiry:
+    from autodetach.diagnosis.inquiry import inquire
+
     work.progress.stage("reference run")
     return inquire(work.laboratory, observed, work.book, work.settings)
 

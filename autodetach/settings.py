@@ -21,6 +21,7 @@ from autodetach.errors import UsageError
 
 FORMATS = ("diff", "text", "json", "rdjsonl", "sarif", "github", "gitlab")
 ISOLATIONS = ("auto", "bubblewrap", "landlock", "none", "require")
+SPEEDUPS = ("server", "imports", "dynamo", "early")
 PREFIX = "AUTODETACH_"
 
 
@@ -117,6 +118,9 @@ _FLAG = Kind("true or false", _flag, _flag_from_text)
 _PATH = Kind("a path", _path)
 _STRINGS = Kind("a list of strings", _all(lambda value, base: value if isinstance(value, str) else None), shlex.split)
 _NAMES = Kind("a list of names", _all(_name), shlex.split)
+_SPEEDUPS = Kind(
+    "a list of " + ", ".join(SPEEDUPS), _all(lambda value, base: value if value in SPEEDUPS else None), shlex.split
+)
 
 
 def _read_by(kind: Kind, program_only: bool = False, common_only: bool = False) -> dict[str, object]:
@@ -171,6 +175,8 @@ class Settings:
     """For several programs: more formats, each with its file."""
     verbose: int = field(default=0, metadata=_read_by(_whole(0)))
     quiet: bool = field(default=False, metadata=_read_by(_FLAG))
+    without: tuple[str, ...] = field(default=(), metadata=_read_by(_SPEEDUPS))
+    """Ways of being faster that are left out: to measure them, and to see that they change nothing else."""
 
     @property
     def program(self) -> str:

@@ -31,26 +31,9 @@ def seed():
 
 def run(request):
     """Run the program that ``request`` describes; returns its exit status."""
-    wire = Wire(request["events"])
-    wire.send("hello", version=VERSION, pid=os.getpid(), mode=request["mode"])
-    map_paths(request)
-    devices.choose(request.get("device") or "auto")
-    recorder = MODES[request["mode"]](wire, request["folder"], request)
-    mode = devices.redirected_mode(wire) if request.get("redirect") else Mode
-    if request.get("watch"):
-        devices.watch(wire)
-    hooks.install(recorder, mode)
-    compile_source = None
-    probes = None
-    if request.get("probes"):
-        probes = Probes(recorder)
-        probes.install()
-        compile_source = probes.compile
-        recorder.at_end.append(probes.report)
     seed()
+    wire, recorder, compile_source = record(request)
     program = Program(request)
-    # stays entered until the process ends: exit handlers of the program are the program, too
-    mode(recorder).__enter__()
     status, text = program.run(compile_source)
     if not text:
         _leave_like_python()  # what threads and exit handlers still do is part of the run
@@ -63,6 +46,28 @@ def run(request):
     if text:
         _leave_like_python()
     return status
+
+
+def record(request):
+    """Record from now on as ``request`` asks; returns (wire, recorder, how to compile the program or None)."""
+    wire = Wire(request["events"])
+    wire.send("hello", version=VERSION, pid=os.getpid(), mode=request["mode"])
+    map_paths(request)
+    devices.choose(request.get("device") or "auto")
+    recorder = MODES[request["mode"]](wire, request["folder"], request)
+    mode = devices.redirected_mode(wire) if request.get("redirect") else Mode
+    if request.get("watch"):
+        devices.watch(wire)
+    hooks.install(recorder, mode)
+    compile_source = None
+    if request.get("probes"):
+        probes = Probes(recorder)
+        probes.install()
+        compile_source = probes.compile
+        recorder.at_end.append(probes.report)
+    # stays entered until the process ends: exit handlers of the program are the program, too
+    mode(recorder).__enter__()
+    return wire, recorder, compile_source
 
 
 def _flush():

@@ -80,8 +80,9 @@ def descendants(root):
 
 
 class Server:
-    def __init__(self, out):
+    def __init__(self, out, dynamo_wanted):
         self.out = out
+        self.dynamo_wanted = dynamo_wanted
         self.runs = {}  # process number -> run's id
         self.over = {}
 
@@ -199,6 +200,8 @@ class Server:
                 if not self.runs:
                     self._end_orphans()
                 say(self.out, ended=identity, status=os.waitstatus_to_exitcode(status))
+                if self.dynamo_wanted():  # the next run will need it, too
+                    import_dynamo()
 
     def _end_orphans(self):
         for process in descendants(os.getpid()):
@@ -239,6 +242,9 @@ class Server:
 
 
 def main():
+    """``serve.py [PLAN]``: a JSON object. ``without``: ways of being faster to leave out, see docs/developing.md."""
+    plan = as_request(sys.argv[1]) if len(sys.argv) > 1 else {}
+    without = plan.get("without") or ()
     out = os.dup(1)
     os.set_inheritable(out, False)
     os.dup2(2, 1)  # whatever torch prints while it is imported is no answer of ours
@@ -266,15 +272,16 @@ def main():
     import importlib
 
     importlib.import_module(f"{PACKAGE}.run")
-    try:
-        importlib.import_module("torch._dynamo")  # every program's first optimizer step would; here it is once
-    except Exception:
-        pass
+    dynamo = importlib.import_module(f"{PACKAGE}.dynamo")
+    if "dynamo" not in without:
+        dynamo.install()
+    else:
+        import_dynamo()
     become_subreaper()
     gc.collect()
     gc.freeze()  # torch's own objects are no garbage of the program's: a run's collections need not look at them
     say(out, ready=True, python=version, torch=torch.__version__, cuda=cuda_devices(torch))
-    server = Server(out)
+    server = Server(out, dynamo.wanted)
     try:
         server.serve()
     finally:
@@ -313,5 +320,15 @@ def cuda_devices(torch):
         return []
 
 
+def import_dynamo():
+    """Every program's first optimizer step would; here it is once."""
+    try:
+        from torch._dynamo import config  # noqa: F401
+    except Exception:
+        pass
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # nothing is left to do, and taking torch apart module by module takes a while

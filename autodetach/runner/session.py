@@ -6,6 +6,7 @@ with Session(interpreter, project) as session:
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import threading
@@ -38,9 +39,10 @@ class Session:
     """Starts on entering ``with``; leaving it ends every process and removes every file.
 
     Where ``isolation`` chooses landlock or bubblewrap the server and all its runs are confined together. A
-    server that dies is started again for the next run. ``serve`` is for tests. Entering raises
-    InterpreterError if the interpreter has no torch, RunError if the server cannot be started, RefusedError
-    if the isolation asked for is not to be had.
+    server that dies is started again for the next run. While the server imports torch, ``meanwhile`` is called.
+    ``without`` names ways of being faster that are left out (``settings.SPEEDUPS``); ``serve`` is for tests.
+    Entering raises InterpreterError if the interpreter has no torch, RunError if the server cannot be started,
+    RefusedError if the isolation asked for is not to be had.
     """
 
     info: ServerInfo
@@ -56,12 +58,15 @@ class Session:
         env: Iterable[str] = (),
         data: Iterable[Path] = (),
         accelerators: bool = True,
+        meanwhile: Callable[[], None] = lambda: None,
+        without: Iterable[str] = (),
         serve: Path = SERVE,
     ) -> None:
         self._interpreter, self._project, self._serve = interpreter, project, serve
         self._isolation, self._network, self._env = isolation, allow_network, tuple(env)
         self._data, self._accelerators = tuple(data), accelerators
         self._limits = limits or Limits()
+        self._meanwhile, self._without = meanwhile, frozenset(without)
         self._marker = secrets.token_hex(12)
         self._lock = threading.RLock()
         self._heard = threading.Condition(self._lock)
@@ -80,6 +85,8 @@ class Session:
         try:
             self._workspace = Workspace(self._project, self._scratch.folder)
             self._monitor = Monitor(self._limits, self._scratch, self._end, self._escalate, self._finished)
+            if "early" in self._without:
+                self._prepare()
             self._start_server()
         except BaseException:
             self.close()
@@ -176,9 +183,14 @@ class Session:
             if entry.name not in self._temp_at_first:
                 remove_tree(entry)
 
+    def _prepare(self) -> None:
+        """Our own share of the work before the first run."""
+        self._workspace.prepare()
+        self._meanwhile()
+
     def _start_server(self) -> None:
         with self._lock:
-            self._restarts += 1
+            self._restarts += "server" not in self._without
             if self._restarts > 1 + _MOST_RESTARTS:
                 raise RunError("the runner was ended by the program again and again")
             self._ready = None
@@ -191,7 +203,8 @@ class Session:
                 self._data,
                 self._accelerators,
             )
-            command = self._mechanism.command([str(self._interpreter), str(self._serve)], policy)
+            plan = json.dumps({"without": sorted(self._without)})
+            command = self._mechanism.command([str(self._interpreter), str(self._serve), plan], policy)
             server = Server(
                 command,
                 env=run_environment(
@@ -211,6 +224,7 @@ class Session:
             self._server = server
             self._servers.append(server)
         server.start()
+        self._prepare()
         self._await_ready(server)
         self._monitor.attach(server.pid)
         self._temp_at_first = {entry.name for entry in self._scratch.temp.iterdir()}
@@ -279,5 +293,8 @@ class Session:
             if self._server is not None:
                 # Once more, for a run that forged its own end and goes on.
                 self._server.send({"kill": run.name})
+            alone = "server" in self._without and not self._runs
+        if alone:
+            self._escalate()
         self._workspace.discard(run.root)
         remove_tree(self._scratch.temp / run.name)

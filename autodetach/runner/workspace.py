@@ -40,27 +40,39 @@ class Workspace:
         """What could not be copied, once the first copy is made."""
         return tuple(self._listing.notes) if self._listing else ()
 
+    def prepare(self) -> Listing:
+        """Keep the project as it is now, for all copies; the first call alone does something. Raises RunError."""
+        try:
+            with self._lock:
+                if self._listing is None:
+                    self._listing = self._fill_base()
+                return self._listing
+        except OSError as error:
+            raise self._unwritable(error) from None
+
     def fresh(self, patch: Mapping[str, bytes] | None = None) -> Path:
         """A new copy; ``patch`` maps project-relative POSIX paths to the bytes that stand there instead.
 
         Raises SourceError for a patch that climbs out of the project, RunError where the copy cannot be
         written.
         """
+        listing = self.prepare()
         try:
             with self._lock:
-                if self._listing is None:
-                    self._listing = self._fill_base()
                 self._serial += 1
                 home = self._runs / str(self._serial)
             root = home / (self._project.root.name or "root")
             root.mkdir(parents=True)
-            self._copy(self._listing, root)
+            self._copy(listing, root)
             for path, content in (patch or {}).items():
                 self._place(root, path, content)
             self._make_cwd(root)
         except OSError as error:
-            raise RunError(f"cannot make a scratch copy in {self._runs}: {error.strerror or error}") from None
+            raise self._unwritable(error) from None
         return root
+
+    def _unwritable(self, error: OSError) -> RunError:
+        return RunError(f"cannot make a scratch copy in {self._runs}: {error.strerror or error}")
 
     def discard(self, root: Path) -> None:
         """Remove one copy with what the run left in it."""
