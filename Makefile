@@ -12,19 +12,21 @@ VENV ?= .venv
 TORCH_INDEX ?=
 PIP_ARGS ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet $(PIP_ARGS)
 TORCH := torch==2.13.0
 DEMO := corpus/cases/admm-denoiser-target/before
 
-.PHONY: help demo test check lint corpus venv clean
+.PHONY: help demo test check lint bench corpus venv clean
 
 help:
 	@echo 'make demo    set up .venv and repair a failing program'
 	@echo 'make test    set up .venv and run the tests'
 	@echo 'make check   lint, format, types and tests: what CI runs'
 	@echo 'make corpus  score all cases'
+	@echo 'make bench   measure how long it takes; BENCH_ARGS=--quick for a minute of it'
 
 demo: $(VENV)/.runtime
 	@BIN=$(BIN) bash docs/demo.sh $(DEMO)
@@ -38,6 +40,10 @@ lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: venv
+	$(PIP) --editable '.[bench]'
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 corpus: venv
 	$(BIN)/python corpus/scoreboard.py

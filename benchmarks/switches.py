@@ -1,0 +1,56 @@
+"""Each way of being faster, on and off in turns, on a few programs; what is found must be the same either way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.measure import Took, environment, fix_command, in_turns, timed
+
+SWITCHES = ("server", "imports", "dynamo", "early")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """``ratio``: how many times as long ``fix`` takes without it, the median over the programs."""
+
+    name: str
+    ratio: float
+    same: bool
+
+
+def measure(found: Sequence[Any], rounds: int) -> Iterator[Switch]:
+    for name in SWITCHES:
+        ratios, same = [], True
+        for case in found:
+            on, off = _one(case, rounds, name)
+            ratios.append(median(b.wall / a.wall for a, b in zip(on, off, strict=True)))
+            same = same and len({_found(t) for t in (*on, *off)}) == 1
+        yield Switch(name, median(ratios), same)
+
+
+def _one(case: Any, rounds: int, name: str) -> list[list[Took]]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as parent:
+        folder = Path(parent, "program")
+        shutil.copytree(case.before, folder)
+        args = ["--", *case.args] if case.args else []
+        command = fix_command("fix", "--output-format", "json", case.entry, *args)
+        without = environment(AUTODETACH_WITHOUT=name)
+        return in_turns(rounds, lambda: timed(command, folder, environment()), lambda: timed(command, folder, without))
+
+
+def _found(took: Took) -> str:
+    """What was found, without how long it took."""
+
+    def timeless(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: timeless(v) for k, v in value.items() if k != "seconds"}
+        return [timeless(v) for v in value] if isinstance(value, list) else value
+
+    return json.dumps(timeless(json.loads(took.out)))
