@@ -90,3 +90,13 @@ def device_of(observed: Recording, proof: Recording | None) -> Device:
 def about(device: Device) -> tuple[str, ...]:
     """What a report without a patch has to say of it."""
     return ("the program asks for cuda, which is not here: it was run on the cpu",) if device.asked_for else ()
+
+
+def no_further(recording: Recording) -> tuple[str, ...]:
+    """What there is to say of a redirected run that trained nothing."""
+    last = recording.traceback.strip().rpartition("\n")[2]
+    if not recording.redirected or recording.how != "error":
+        return ()
+    return (
+        f"there is no cuda here, and with all that is meant for it done on the cpu the program fails as well: {last}",
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from autodetach.devices import about, device_of, insist_on_device, wants_redirection
+from autodetach.devices import about, device_of, insist_on_device, no_further, wants_redirection
 from autodetach.diagnosis.recording import Recording
 from autodetach.errors import UsageError
 from autodetach.laboratory import Horizon, Laboratory, Observation
@@ -172,26 +172,29 @@ def _load_the_rest() -> None:
 def _run(work: _Work) -> tuple[Recording, Outcome | None]:
     """The program as it is: its recording, and the outcome where there is no failure of ours."""
     work.progress.stage(f"running {work.settings.program}")
+    notes: tuple[str, ...] = ()
     seen = work.laboratory.observe().wait()
     if wants_redirection(seen, work.session.info, work.settings):
-        seen = _redirected(work, seen)
+        seen, notes = _redirected(work, seen)
     work.laboratory.process = seen.recording.process
     if seen.recording.failure is None:
         outcome, device = _nothing_of_ours(seen, work), device_of(seen.recording, None)
-        outcome = replace(outcome, device=device, notes=(*outcome.notes, *about(device)))
+        outcome = replace(outcome, device=device, notes=(*outcome.notes, *about(device), *notes))
         return seen.recording, replace(outcome, **_facts(work))  # type: ignore[arg-type]
     return seen.recording, None
 
 
-def _redirected(work: _Work, before: Observation) -> Observation:
-    """The program once more, with what it means for CUDA done on the CPU; as it was where that leads no further."""
+def _redirected(work: _Work, before: Observation) -> tuple[Observation, tuple[str, ...]]:
+    """The program once more, with what it means for CUDA done on the CPU; as it was, with a note, where that leads no
+    further.
+    """
     work.progress.stage(f"running {work.settings.program} on the CPU: there is no CUDA")
     work.laboratory.redirect = True
     seen = work.laboratory.observe().wait()
     if seen.recording.redirected and (seen.recording.failure is not None or seen.recording.backwards):
-        return seen
+        return seen, ()
     work.laboratory.redirect = False
-    return before
+    return before, no_further(seen.recording)
 
 
 def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:

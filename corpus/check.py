@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import case as cases
+import for_cuda
 from case import Case
 from judge import Trajectory, compare
 from score import experts_trajectory, quiet_environment, sh, snapshot, trajectory
@@ -108,7 +109,8 @@ def training_problems(case: Case, python: str, work: Path) -> list[str]:
 def check(case: Case, python: str, run_programs: bool = True) -> list[str]:
     """Everything that is wrong with the case; empty when it is sound."""
     problems = format_problems(case)
-    if problems or not run_programs:
+    cannot_run = case.for_cuda and not for_cuda.has_cuda(python)  # its programs are those of the case it was made from
+    if problems or cannot_run or not run_programs:
         return problems
     with tempfile.TemporaryDirectory() as tmp:
         return before_problems(case, python, Path(tmp)) + training_problems(case, python, Path(tmp))

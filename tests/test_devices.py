@@ -77,10 +77,18 @@ def test_what_trains_on_cuda_is_clean_and_the_report_says_where_it_ran(analyse):
 
 
 @WITHOUT_CUDA
-@pytest.mark.parametrize("last", ["raise KeyError('mine')\n", "torch.cuda.CUDAGraph()\n"])
-def test_what_fails_there_too_fails_in_its_first_words(analyse, last):
-    """What is reported is the program as it is, not as it was redirected."""
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("raise KeyError('mine')\n", "KeyError: 'mine'"),
+        ("torch.cuda.CUDAGraph()\n", "Tried to instantiate dummy base class"),
+    ],
+)
+def test_what_fails_there_too_fails_in_its_first_words(analyse, last, said):
+    """What is reported is the program as it is; a note tells how it went on the CPU."""
     outcome = analyse(HEAD + "torch.zeros(1).cuda()\n" + last)
+    (note,) = outcome.notes
+    assert said in note and note.startswith("there is no cuda here")
     assert outcome.status is Status.FAILED_OTHERWISE
     assert "Torch not compiled with CUDA enabled" in outcome.detail or "CUDA" in outcome.detail
     assert outcome.device == Device()
