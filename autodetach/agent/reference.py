@@ -315,17 +315,18 @@ class Reference(Observer):
             if mark is not None and not term.requires_grad:
                 self._silenced.update(mark.pairs)
 
-    def _through(self, places, site, tensor):
+    def _through(self, places, site, tensor, cut=True):
         """Of the places that a tensor has passed those that lead to this reading of it.
 
         What bound the tensor leads everywhere; what only read it, to the calls that it is a part of; what handed it
-        to a call, too, and everywhere if that call did not read it but kept it.
+        to a call, too, and everywhere if that call did not read it but kept it. What is not ``cut`` tells nothing of
+        what the call did with what is.
         """
         found = set()
         for place in places:
             use = self.places[place][1]
             inside = use != "binds" and self._is_inside(place, site)
-            if inside:
+            if inside and cut:
                 self._consumed.add((tensor, place))
             if use == "binds" or inside or (use == "hands over" and (tensor, place) not in self._consumed):
                 found.add(place)
@@ -488,7 +489,7 @@ class Reference(Observer):
         key = (birth[0], site, name, path)
         if key not in self._flows:
             self._flows.add(key)
-            places = self._through(self._passed.get(birth, ()), site, birth)
+            places = self._through(self._passed.get(birth, ()), site, birth, cut=False)
             self.wire.send(
                 "flow",
                 birth=birth,
