@@ -28,7 +28,7 @@ from autodetach.verification.criteria import grows
 if TYPE_CHECKING:  # all that edits source is loaded while the program's interpreter imports torch: see _load_the_rest
     from autodetach.diagnosis.plan import Inquiry
     from autodetach.source.book import SourceBook
-    from autodetach.verification.judge import Judge
+    from autodetach.verification.judge import Judge, Standard
 
 MOST_TRIALS = 24
 LEAK_STEPS = 40
@@ -56,7 +56,7 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
             return early
         inquiry = _diagnose(work, observed)
         judge = _judge(work)
-        trials = _verify(work, inquiry, judge)
+        trials = _verify(work, observed, inquiry, judge)
         return _on_its_device(_report(work, inquiry, trials), observed, judge)
     raise AssertionError("a session that opens gives one outcome")
 
@@ -256,7 +256,7 @@ def _diagnose(work: _Work, observed: Recording) -> Inquiry:
     return inquire(work.laboratory, observed, work.book, work.settings)
 
 
-def _verify(work: _Work, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
+def _verify(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
     """Try the candidates of each plan, smallest first, until one is safe."""
     trials: list[Trial] = []
     for plan, standard in ((p, s) for p in inquiry.plans for s in p.standard.tiers()):
@@ -265,11 +265,27 @@ def _verify(work: _Work, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
             trial = judge.try_one(candidate, standard)
             if trial in trials:
                 continue
+            if trial.level is Level.SAFE and not any(t.level is Level.SAFE for t in trials):
+                trials += _without_leftovers(work, observed, judge, trial, standard)
             trials.append(trial)
             work.progress.trial(trial)
             if trial.level is Level.SAFE and not work.settings.all:
                 return tuple(trials)
     return tuple(trials)
+
+
+def _without_leftovers(
+    work: _Work, observed: Recording, judge: Judge, found: Trial, standard: Standard
+) -> Iterator[Trial]:
+    """The safe patch that also takes out what an earlier wrong cure left in the program, if that is safe, too."""
+    from autodetach.repairs.drop_earlier_cure import DropEarlierCure
+
+    for candidate in DropEarlierCure().beside(found.candidate, observed, work.book):
+        trial = judge.try_one(candidate, standard)
+        work.progress.trial(trial)
+        yield trial
+        if trial.level is Level.SAFE:
+            return
 
 
 def _report(work: _Work, inquiry: Inquiry, trials: tuple[Trial, ...]) -> Outcome:

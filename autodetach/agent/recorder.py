@@ -99,6 +99,7 @@ class Recorder:
         # (sequence number, "backward" | "grad" | "step", its count, retained, (steps, backwards) by then)
         self.events = []
         self.last_event = 0
+        self.last_retained = 0  # the sequence number after the last backward that kept its graph
         self.optimizers = []  # weak references, in the order of their making
         self.failed = None
         self.at_end = []  # called before the run's last event
@@ -290,6 +291,8 @@ class Recorder:
             self.births.add(start, sequence(), site, occurrence)
         self.backwards = number
         self._event(call, number, retain or create)
+        if retain and not create and call == "backward":
+            self.last_retained = self.last_event
         self._send_backward(call, roots, site, number, retain, create, before)
         self.safely(self.after_backward, call, roots, site, number, retain, create)
         if call == "grad":
@@ -356,6 +359,15 @@ class Recorder:
                     rows.append([f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf), print_])
         return rows
 
+    def has_outdated_weights(self, node):
+        """Whether a leaf that the node was computed from has been updated since."""
+        made = node._sequence_nr()
+        return any(
+            made < self._updated.get(below.variable._cdata, 0)
+            for below in graph.parents(node)
+            if graph.is_leaf_node(below)
+        )
+
     def _through_outdated_weights(self, roots):
         """The site that made a node of the loss from a weight which has been updated since; None where there is none.
 
@@ -364,11 +376,7 @@ class Recorder:
         for root in roots:
             for node in graph.walk(root.grad_fn, limit=50_000) if root.grad_fn is not None else ():
                 made = node._sequence_nr()
-                if made < latest and any(
-                    made < self._updated.get(below.variable._cdata, 0)
-                    for below in graph.parents(node)
-                    if graph.is_leaf_node(below)
-                ):
+                if made < latest and self.has_outdated_weights(node):
                     origin = self.births.range_of(made)
                     return origin[0] if origin else ""
         return None
@@ -397,7 +405,7 @@ class Recorder:
             self._read_gradients(optimizer)
         self.steps += 1
         self._event("step", self.steps)
-        if self._watches_weights:
+        if self._watches_weights or self.last_retained:
             self._updated.update(
                 (p._cdata, self.last_event) for g in optimizer.param_groups for p in g["params"] if p.grad is not None
             )

@@ -1,7 +1,8 @@
 """The reference run: the broken program with what is dead cut on the fly.
 
 A *stale operand* is a tensor whose graph reaches nodes that an earlier backward has freed, or that saved a value
-which has been changed since. It is handed to the operation detached, and the *pair* (that very tensor, this reading
+which has been changed since, or that an earlier backward has kept (``retain_graph=True``) although the weights below
+them have been updated since. It is handed to the operation detached, and the *pair* (that very tensor, this reading
 site) is reported. A *replay* is given the pairs of an earlier run and cuts every reading of them, the first one
 included; what comes out is how the program would train had its author cut there.
 
@@ -207,6 +208,9 @@ class Reference(Observer):
             state = graph.node_state(each)
             if state != graph.ALIVE:
                 return state
+            if each._sequence_nr() < self.last_retained and self.has_outdated_weights(each):
+                # a backward that keeps its graph leaves no trace in it; the weights have moved on all the same
+                return graph.OUTDATED
         return graph.ALIVE
 
     # -- cutting ------------------------------------------------------------------------------------------------

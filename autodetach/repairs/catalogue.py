@@ -11,6 +11,7 @@ from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReent
 from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.create_graph import CreateGraph
 from autodetach.repairs.drop_cache import DropCache
+from autodetach.repairs.drop_earlier_cure import DropEarlierCure
 from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
@@ -30,6 +31,7 @@ ALL: tuple[Any, ...] = (
     MoveBelowStep(),
     BackwardOnFreshLoss(),
     RecomputeInClosure(),
+    DropEarlierCure(),
 )
 
 

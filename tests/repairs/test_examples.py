@@ -291,6 +291,13 @@ def train(codes, x):
 data = torch.randn(30, 4, 1)
 @@
 """,
+    ("drop-earlier-cure", "beside the detach"): HEAD + """
+h = torch.zeros(4, 2)
+for _ in range(30):
+    x = torch.randn(4, 2)
+    @@
+    opt.step()
+""",
     ("recompute-in-closure", "a closure that only calls backward"): HEAD + """
 opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=3)
 def f(x):
@@ -367,6 +374,14 @@ for _ in range(9):
     @@
     opt.zero_grad()
     net(x).pow(2).mean().backward()
+    opt.step()
+""",
+    ("drop-earlier-cure", "leave alone: a second loss goes through the same graph"): HEAD + """
+h = torch.zeros(4, 2)
+for _ in range(9):
+    h = cell(torch.randn(4, 2), h)
+    x = h
+    @@
     opt.step()
 """,
     ("detach", "leave alone: the tensor is read again while its graph lives"): HEAD + """
