@@ -60,7 +60,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     assert failure is not None
     found = truncation.investigate(laboratory, observed, book, settings)
     findings = found.findings
-    measured = spread(observed, found.discovered, failure.steps)
+    measured = spread(observed, found.discovered, found.uncut_steps)
     starved = truncation.starved(findings)
     if found.failed and not truncation.loses_graph(found.replayed):
         return shared.investigate(laboratory, findings, settings, measured)

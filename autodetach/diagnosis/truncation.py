@@ -31,6 +31,16 @@ class Truncation:
     findings: Findings
     failed: bool
 
+    @property
+    def uncut_steps(self) -> int:
+        """The optimizer steps before the first cut: so far the broken program's run and the reference's are the same.
+
+        Usually that is where the program fails, but what is stale in a kept graph is cut from the start."""
+        failed_at = self.findings.failure.steps
+        if not self.discovered.has_optimizer:
+            return failed_at
+        return min((p.read[0] for p in self.discovered.pairs), default=failed_at)
+
 
 def horizon_beyond(failed_at: int, settings: Settings) -> Horizon:
     return Horizon(
