@@ -52,6 +52,10 @@ TYPES = {
 }  # fmt: skip
 
 
+_AS_THEY_ARE = ("backward", "__get__", "__set__")
+"""Calls in half precision that are not to be done again: they do no arithmetic, or have changed the graph by then."""
+
+
 def _is_torchs(frame):
     return frame.f_code.co_filename.startswith(TORCH)
 
@@ -138,7 +142,7 @@ class Redirection:
             kwargs = {**kwargs, "pin_memory": False}
         given = _given(args, kwargs.values()) if kwargs else _given(args)
         for tensor in given:
-            if tensor.dtype in NARROW:
+            if tensor.dtype in NARROW and func.__name__ not in _AS_THEY_ARE:
                 func = _InFloat(func)
                 break
         result = recorder.operation(func, args, kwargs)
@@ -219,6 +223,9 @@ class Redirection:
         self.put(args[0], self.home(args[1]))
         return result
 
+    def _as_it_is(self, recorder, func, args, kwargs, caller):
+        return recorder.operation(func, args, kwargs)
+
     def _itself(self, recorder, func, args, kwargs, caller):
         return args[0]
 
@@ -229,10 +236,11 @@ class Redirection:
         before, self._loaded = self._loaded, {}
         try:
             result = plain(*args, **kwargs)
-            for tensor in tensors(result, 8):
-                place = self._loaded.get(tensor.data_ptr() - tensor.storage_offset() * tensor.element_size())
-                if place is not None and tensor.numel():
-                    self.put(tensor, place)
+            with torch._C.DisableTorchFunction():
+                for tensor in tensors(result, 8):
+                    if tensor.layout is torch.strided and tensor.numel():
+                        start = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+                        self.put(tensor, self._loaded.get(start))
             return result
         finally:
             self._loaded = before
@@ -286,6 +294,7 @@ _SPECIAL = {
     torch.Tensor.is_cuda.__get__: Redirection._is_cuda,
     torch.Tensor.is_cpu.__get__: Redirection._is_cpu,
     torch.Tensor.data.__set__: Redirection._data_set,
+    torch._C._nn._parse_to: Redirection._as_it_is,  # a module moves its tensors itself
 }
 
 
@@ -679,6 +688,8 @@ def _modules(redirection):
     @functools.wraps(plain_to)
     def to(self, *args, **kwargs):
         args = tuple(torch.device("cuda", one) if type(one) is int else one for one in args)
+        if type(kwargs.get("device")) is int:
+            kwargs = {**kwargs, "device": torch.device("cuda", kwargs["device"])}
         return plain_to(self, *args, **kwargs)
 
     torch.nn.Module.to = to
@@ -725,4 +736,5 @@ def choose(wanted):
     elif wanted.startswith("cuda:"):
         number, among = wanted.partition(":")[2], [one for one in visible.split(",") if one]
         os.environ["CUDA_VISIBLE_DEVICES"] = among[int(number)] if int(number) < len(among) else number
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else two runs on a GPU may differ in their last bits
+    if wanted != "cpu" and torch.version.cuda is not None:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else two runs may differ in their last bits

@@ -141,6 +141,14 @@ m = nn.LSTM(2, 2).to('cuda:1')
 assert next(m.parameters()).get_device() == 1
 === module.to(number)
 assert nn.Linear(2, 2).to(0).weight.is_cuda
+=== module.to(device=number)
+assert nn.Linear(2, 2).to(device=0).weight.is_cuda and nn.Linear(2, 2).to(device='cuda').weight.is_cuda
+m = nn.Linear(2, 2).to(device=torch.device('cuda'), dtype=torch.float64)
+assert m.weight.is_cuda and m.weight.dtype == torch.float64
+=== backward of a half
+m = nn.Linear(2, 2).cuda().half()
+m(torch.ones(1, 2).cuda().half()).sum().backward()
+assert m.weight.grad.dtype == torch.float16
 === module there and back
 m = nn.BatchNorm1d(2).cuda().cpu()
 assert not m.weight.is_cuda and (not m.running_mean.is_cuda)
