@@ -9,7 +9,7 @@ from typing import Any
 from autodetach.devices import has_cuda
 from autodetach.diagnosis import recording
 from autodetach.diagnosis.recording import Pair, Recording
-from autodetach.model import Json
+from autodetach.model import FailureKind, Json
 from autodetach.runner.project import Project
 from autodetach.runner.run import Run, RunResult
 from autodetach.runner.session import Session
@@ -85,6 +85,22 @@ class Laboratory:
     def shadow(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with every operation watched that lost a graph; ``interventions`` as for ``intervene``."""
         return self._start("shadow", horizon, None, {"interventions": interventions})
+
+    def mended(
+        self,
+        kind: FailureKind,
+        horizon: Horizon | None = None,
+        nudge: Sequence[str] = (),
+        watch: Sequence[Sequence[Any]] | None = None,
+        **interventions: Any,
+    ) -> Experiment:
+        """The program with every error of that kind mended on the fly.
+
+        Values that leave torch at the sites ``nudge`` are changed a little; ``watch`` are kinds of tensors whose ways
+        through the program are followed.
+        """
+        wanted = {"mend": [kind.value], "nudge": list(nudge), "watch": [list(v) for v in watch or ()], **interventions}
+        return self._start("mended", horizon, None, {"interventions": wanted, "probes": bool(watch)})
 
     def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with grad mode on at some sites, a graph created or retained by some backward calls."""

@@ -85,6 +85,13 @@ class Cause(StrEnum):
     STALE_ROOT = "stale-root"
     CHECKPOINT = "checkpoint"
     NOT_DIFFERENTIABLE = "not-differentiable"
+    VALUES_LEAVE_TORCH = "values-leave-torch"
+    LEAF_WRITTEN = "leaf-written"
+    GRAPH_COPIED = "graph-copied"
+    INPUT_UNMARKED = "input-unmarked"
+    INPUT_UNUSED = "input-unused"
+    FROZEN_PARAMETERS = "frozen-parameters"
+    NOT_A_NUMBER = "not-a-single-number"
     UNKNOWN = "unknown"
 
 

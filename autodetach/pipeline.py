@@ -259,18 +259,23 @@ def _diagnose(work: _Work, observed: Recording) -> Inquiry:
 def _verify(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
     """Try the candidates of each plan, smallest first, until one is safe."""
     trials: list[Trial] = []
-    for plan, standard in ((p, s) for p in inquiry.plans for s in p.standard.tiers()):
-        work.progress.stage("trying patches")
-        for candidate in islice(plan.candidates, MOST_TRIALS):
-            trial = judge.try_one(candidate, standard)
-            if trial in trials:
-                continue
-            if trial.level is Level.SAFE and not any(t.level is Level.SAFE for t in trials):
-                trials += _without_leftovers(work, observed, judge, trial, standard)
-            trials.append(trial)
-            work.progress.trial(trial)
-            if trial.level is Level.SAFE and not work.settings.all:
-                return tuple(trials)
+    for plan in inquiry.plans:
+        for standard in plan.standard.tiers():
+            work.progress.stage("trying patches")
+            passed = False
+            for candidate in islice(plan.candidates, MOST_TRIALS):
+                trial = judge.try_one(candidate, standard)
+                passed = passed or trial.level is not None
+                if trial in trials:
+                    continue
+                if trial.level is Level.SAFE and not any(t.level is Level.SAFE for t in trials):
+                    trials += _without_leftovers(work, observed, judge, trial, standard)
+                trials.append(trial)
+                work.progress.trial(trial)
+                if trial.level is Level.SAFE and not work.settings.all:
+                    return tuple(trials)
+            if passed:
+                break  # a weaker standard would only let pass what the stricter one found wanting
     return tuple(trials)
 
 

@@ -32,6 +32,7 @@ WORDINGS = {
     "second-backward": "Trying to backward through the graph a second time",
     "no-grad-fn": "does not require grad",
     "in-place": "modified by an inplace operation",
+    "numpy-on-grad": "Can't call numpy() on Tensor that requires grad",
 }
 """The error kinds of ``case.toml`` and the part of torch's message that tells each."""
 

@@ -4,7 +4,8 @@ KINDS = (
     # 1.9 and later; 1.5 to 1.8 ("saved intermediate results"); before ("the buffers")
     ("second-backward", ("Trying to backward through the graph a second time",)),
     ("in-place", ("has been modified by an inplace operation",)),
-    ("unused-input", ("One of the differentiated Tensors appears to not have been used in the graph",
+    # before 2.12 "One of the differentiated Tensors"; since then "The differentiated Tensor at index 0"
+    ("unused-input", ("appears to not have been used in the graph",
                       "One of the differentiated Tensors does not require grad")),
     ("no-grad-fn", ("does not require grad and does not have a grad_fn",
                     "element 0 of variables does not require grad")),

@@ -159,7 +159,7 @@ class Recorder:
                 self.safely(self.note_leaf, args[0], self.safely(self.sites.at, sys._getframe(2)))
             return result
         if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
-            return func(*args, **kwargs)
+            return self.attribute(func, args, kwargs)
         try:
             site = self.sites.at(sys._getframe(2))
             occurrence = self.births.occurrence(site)
@@ -186,6 +186,10 @@ class Recorder:
         return result
 
     def call(self, func, name, site, args, kwargs):
+        return func(*args, **kwargs)
+
+    def attribute(self, func, args, kwargs):
+        """An attribute of a tensor is read that no gradient flows through."""
         return func(*args, **kwargs)
 
     def before_operation(self, func, name, site, occurrence, args, kwargs):

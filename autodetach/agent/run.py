@@ -9,6 +9,7 @@ import traceback
 import torch
 
 from . import devices, hooks
+from .mend import Mended
 from .probes import Probes
 from .program import Program
 from .recorder import Mode
@@ -16,7 +17,7 @@ from .reference import Observer, Reference
 from .shadow import Shadow
 from .wire import VERSION, Wire
 
-MODES = {"observe": Observer, "reference": Reference, "shadow": Shadow, "grad-on": Shadow}
+MODES = {"observe": Observer, "reference": Reference, "shadow": Shadow, "grad-on": Shadow, "mended": Mended}
 
 
 def seed():

@@ -14,6 +14,8 @@ failure         kind, message, site, steps, backwards, call, plus what the graph
 pair            a stale operand: see :mod:`reference`
 place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
+mended          an error that was mended on the fly: see :mod:`mend`
+looked          sites: makers of leaves whose gradients the program reads
 random          sites: where random numbers were drawn
 constants       backward, sites: first-order gradients that its root was computed from
 zeroed          gradients that were thrown away: optimizer, backwards, site

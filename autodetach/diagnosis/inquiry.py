@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from autodetach.diagnosis import shared, truncation
+from autodetach.diagnosis import numpy_on_grad, shared, truncation
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.plan import Inquiry, Plan
@@ -51,6 +51,8 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
         return _graph_is_gone(laboratory, observed, book, settings)
     if failure.kind is FailureKind.NO_GRAD_FN:
         return graph_was_lost(laboratory, observed, book, settings)
+    if failure.kind is FailureKind.NUMPY_ON_GRAD:
+        return numpy_on_grad.inquire(laboratory, observed, book, settings)
     return explained(observed, book)
 
 

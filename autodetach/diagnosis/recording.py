@@ -207,6 +207,29 @@ class Shade:
 
 
 @dataclass(frozen=True)
+class Mended:
+    """An error that a run mended on the fly; see ``agent/mend.py``."""
+
+    kind: FailureKind
+    site: str
+    call: str
+    names: tuple[tuple[str, Any], ...]
+    """Under which names the function at the site knows the tensor, each with the structure of its value."""
+    made: str | None
+    """The site that made the tensor."""
+    value: tuple[str, int, int] | None = None
+    """Its kind: everything that this maker makes, whenever."""
+    places: frozenset[int] = frozenset()
+    leaf: Leaf | None = None
+    from_grad: bool = False
+    graph: bool = False
+    forward: bool = False
+    fresh: bool = False
+    early: bool = False
+    """Before the first backward."""
+
+
+@dataclass(frozen=True)
 class Recording:
     sites: Mapping[str, Chain]
     steps: tuple[Step, ...] = ()
@@ -237,6 +260,11 @@ class Recording:
     failure_call: str = ""
     failure_site: str = ""
     failure_roots: tuple[Root, ...] = ()
+    failed_sites: tuple[str, ...] = ()
+    """Where one of our errors came up, the ones that the program caught itself included."""
+    mended: tuple[Mended, ...] = ()
+    looked: frozenset[str] = frozenset()
+    """Sites that made leaves whose gradients the program reads."""
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     updated: frozenset[str] = frozenset()
@@ -490,6 +518,7 @@ class _Reader:
             steps=int(e["steps"]),
             backwards=int(e["backwards"]),
         )
+        self.lists["failed_sites"].append(str(e["site"]))
         self.fields["failure_call"] = str(e["call"])
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
@@ -503,6 +532,25 @@ class _Reader:
 
     def _updated(self, e: Json, _: Any) -> None:
         self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
+
+    def _mended(self, e: Json, _: Any) -> None:
+        leaf, birth = e.get("leaf"), _birth(e.get("birth"))
+        self.lists["mended"].append(
+            Mended(
+                kind=FailureKind(e["kind"]),
+                site=str(e["site"]),
+                call=str(e["call"]),
+                names=tuple((str(name), structure) for name, structure in e["names"]),
+                made=str(e["made"]) if e.get("made") else None,
+                value=(birth[0], birth[2], birth[3]) if birth else None,
+                places=frozenset(int(i) for i in e.get("places") or ()),
+                leaf=_leaf(leaf) if leaf else None,
+                **{name: bool(e.get(name)) for name in ("from_grad", "graph", "forward", "fresh", "early")},
+            )
+        )
+
+    def _looked(self, e: Json, _: Any) -> None:
+        self.fields["looked"] = frozenset(str(s) for s in e["sites"])
 
     def _constants(self, e: Json, _: Any) -> None:
         self.fields["constants"] = self.fields.get("constants", frozenset()) | {str(s) for s in e["sites"]}

@@ -10,6 +10,7 @@ from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
 from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReentry
 from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.create_graph import CreateGraph
+from autodetach.repairs.detach_for_numpy import DetachForNumpy
 from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.drop_earlier_cure import DropEarlierCure
 from autodetach.repairs.move_below_step import MoveBelowStep
@@ -32,6 +33,7 @@ ALL: tuple[Any, ...] = (
     BackwardOnFreshLoss(),
     RecomputeInClosure(),
     DropEarlierCure(),
+    DetachForNumpy(),
 )
 
 

@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from autodetach.diagnosis.findings import Findings, Reading
+from autodetach.diagnosis.findings import Reading
 from autodetach.model import Candidate
-from autodetach.repairs.interface import Cut, candidate
+from autodetach.repairs.interface import Cut, HasBook, candidate
 from autodetach.repairs.places import OVERCUTS
 
 MOST_SETS = 400
@@ -20,7 +20,7 @@ MOST_CANDIDATES = 40
 CHOICES = 12
 
 
-def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]) -> Iterable[Candidate]:
+def covers(findings: HasBook, cuts: Sequence[Cut], required: frozenset[Reading]) -> Iterable[Candidate]:
     """Candidates made of ``cuts`` that together cover ``required``, the smallest first."""
     sizes = {}
     for cut in cuts:
@@ -71,7 +71,7 @@ def covers(findings: Findings, cuts: Sequence[Cut], required: frozenset[Reading]
             )
 
 
-def _together(findings: Findings, chosen: Sequence[Cut]) -> Candidate | None:
+def _together(findings: HasBook, chosen: Sequence[Cut]) -> Candidate | None:
     remedies = list(dict.fromkeys(c.remedy for c in chosen))
     return candidate(
         findings.book,

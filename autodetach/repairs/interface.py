@@ -33,6 +33,13 @@ class Cut:
     preference: int = 0
 
 
+class HasBook(Protocol):
+    """Whatever knows the files."""
+
+    @property
+    def book(self) -> SourceBook: ...
+
+
 class CutRepair(Protocol):
     """Proposes cuts."""
 

@@ -62,6 +62,33 @@ CAUSES: dict[Cause, str] = {
     Cause.NOT_DIFFERENTIABLE: (
         "The way from the parameters to the loss passes through an operation that has no gradient."
     ),
+    Cause.VALUES_LEAVE_TORCH: (
+        "numpy works on plain values and knows nothing of graphs, so torch refuses to hand it a tensor that "
+        "requires a gradient."
+    ),
+    Cause.LEAF_WRITTEN: (
+        "A tensor that gradients are collected for was overwritten while operations were being recorded. An update "
+        "or an initialisation by hand is no part of the computation and must not be recorded."
+    ),
+    Cause.GRAPH_COPIED: (
+        "A copy was asked for of something that holds a computed tensor, with its graph. Values can be copied, a "
+        "graph cannot."
+    ),
+    Cause.INPUT_UNMARKED: (
+        "A derivative was asked for with respect to an input that was never marked: what is not to require a "
+        "gradient before the forward pass leaves no trace in the graph."
+    ),
+    Cause.INPUT_UNUSED: (
+        "A derivative was asked for with respect to a tensor that the result was not computed from: another tensor "
+        "with the same values was."
+    ),
+    Cause.FROZEN_PARAMETERS: (
+        "Nothing that the loss was computed from requires a gradient: the parameters that the optimizer holds "
+        "are frozen."
+    ),
+    Cause.NOT_A_NUMBER: (
+        "Backward starts from a single number; a tensor of several values has to be reduced to one, or weighed, first."
+    ),
     Cause.UNKNOWN: (
         "The recording shows where the graph was used twice, but not which of the known mistakes led there."
     ),

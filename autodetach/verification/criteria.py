@@ -61,9 +61,11 @@ def _before(recording: Recording, steps: int) -> list[Backward]:
     return [b for b in recording.backwards if b.steps <= steps]
 
 
-def runs(patched: Recording, broken: Recording, progress: int, to_its_end: bool = False) -> Verdict:
+def runs(
+    patched: Recording, broken: Recording, progress: int, to_its_end: bool = False, must_end: bool = False
+) -> Verdict:
     """The failing backward passes and goes on passing for ``progress`` steps; or to the program's own end, if that
-    comes first and ``to_its_end`` allows it."""
+    comes first and ``to_its_end`` allows it. ``must_end``: and the program then comes to its end."""
     name = "runs"
     failure = patched.failure
     if failure is not None:
@@ -78,7 +80,9 @@ def runs(patched: Recording, broken: Recording, progress: int, to_its_end: bool 
         return Rejected(name, "the patched program did not come to the end of its trial in time")
     if patched.progress < progress and not (patched.how == "exit" and to_its_end):
         return Rejected(name, f"it ends after {patched.progress} steps, the reference made {progress}")
-    return Passed(name, f"{patched.progress} steps")
+    if must_end and patched.how != "exit":
+        return Rejected(name, f"it does not end after {progress} steps, as the reference does")
+    return Passed(name, f"{patched.progress} steps{', to its end' * must_end}")
 
 
 def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:

@@ -34,6 +34,8 @@ class Standard:
     level: Level = Level.SAFE
     excuse_growth: bool = False
     """Whether the graph may grow where the reference's does: a leak that is not this fault's."""
+    to_the_end: bool = False
+    """Whether the reference ran to the program's own end, as the patched program then has to."""
 
     def tiers(self) -> tuple[Standard, ...]:
         """The strict standard first; where the reference itself grows, then the one that excuses it."""
@@ -102,12 +104,13 @@ class Judge:
         """Criteria 1 to 5 on a patched project, run once; stops at the first that fails."""
         failed_at = standard.broken.failure.steps if standard.broken.failure else 0
         # where nothing tells how the graph should grow, it must not grow from the first step on
-        horizon = Horizon(most=standard.progress, live_from=failed_at if standard.reference is not None else 0)
-        seen = self._seen.get((diff, standard.progress, standard.reference is None))
+        most = standard.progress + standard.to_the_end
+        horizon = Horizon(most=most, live_from=failed_at if standard.reference is not None else 0)
+        seen = self._seen.get((diff, most, standard.reference is None))
         if seen is None:
             watch = {"watch_weights": True} if standard.reference is None else {}
             seen = self._laboratory.observe(horizon, patched, **watch).wait().recording
-            self._seen[diff, standard.progress, standard.reference is None] = seen
+            self._seen[diff, most, standard.reference is None] = seen
         verdicts: list[Verdict] = []
         for check in self._checks(seen, standard, same_values):
             verdicts.append(check())
@@ -118,7 +121,8 @@ class Judge:
     @staticmethod
     def _checks(seen: Recording, standard: Standard, same_values: bool) -> Iterable[Callable[[], Verdict]]:
         reference = standard.reference
-        yield lambda: criteria.runs(seen, standard.broken, standard.progress, to_its_end=reference is None)
+        runs_out = reference is None and not standard.to_the_end
+        yield lambda: criteria.runs(seen, standard.broken, standard.progress, runs_out, standard.to_the_end)
         if same_values:
             yield lambda: criteria.same_values(seen, standard.broken, standard.spread)
         if reference is not None:

@@ -236,6 +236,26 @@ def loss(h):
 @@
     opt.step()
 """,
+    ("detach-for-numpy", "predictions for a metric"): HEAD + """
+x = torch.randn(8, 2)
+for _ in range(9):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+@@
+print(predicted.mean())
+""",
+    ("detach-for-numpy", "losses kept for a plot"): HEAD + """
+import numpy as np
+losses = []
+for _ in range(9):
+    loss = net(torch.randn(8, 2)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    @@
+""",
     ("discarded-detach", "the result is thrown away"): HEAD + """
 h = torch.zeros(4, 2)
 for _ in range(30):
@@ -392,6 +412,15 @@ for _ in range(9):
     @@
     opt.step()
     print(loss.item(), loss.pow(2))
+""",
+    ("detach-for-numpy", "leave alone: the values have no graph"): HEAD + """
+import numpy as np
+for _ in range(9):
+    x, y = torch.randn(4, 2), torch.randn(4, 1)
+    @@
+    loss = net(x).pow(2).mean() + torch.from_numpy(np.square(net(x).numpy())).mean()
+    opt.zero_grad()
+    loss.backward()
 """,
     ("drop-requires-grad", "leave alone: an optimizer holds it"): HEAD + """
 from torch.optim import SGD
