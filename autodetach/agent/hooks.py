@@ -98,7 +98,7 @@ def _optimizers(recorder, mode_class):
 
         @functools.wraps(hooked)
         def step(*args, **kwargs):
-            with recorder.stepping(args[1:], kwargs):
+            with recorder.stepping(function, args[1:], kwargs):
                 return hooked(*args, **kwargs)
 
         return step

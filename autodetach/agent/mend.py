@@ -13,6 +13,7 @@ passed (see :mod:`probes`). Of a writing also: from_grad (what is written comes 
 graph (it has a graph), forward (within a module's forward), fresh (nothing was recorded since the last backward or
 step), backwards, leaf. ``looked`` {sites}: the makers of leaves whose ``.grad`` the program reads.
 
+``unflag`` names sites that make leaves: those do not require gradients.
 ``nudge`` names sites where the values that leave torch are changed a little: a run that trains the same all the same
 does not depend on them.
 """
@@ -41,6 +42,7 @@ class Mended(Reference):
         super().__init__(wire, root, request)
         self._kinds = frozenset(self.interventions.get("mend") or ())
         self._nudge = frozenset(self.interventions.get("nudge") or ())
+        self._unflag = frozenset(self.interventions.get("unflag") or ())
         self._nudges = 0
         self._said = set()
         self._gradients_in = {}  # id of a tensor -> weak reference: a gradient, or computed from one
@@ -48,6 +50,11 @@ class Mended(Reference):
         self._looked = set()
         self._written = 0  # sequence number at the last backward, step or writing into a leaf
         self.at_end.append(lambda: wire.send("looked", sites=sorted(self._looked)))
+
+    def note_leaf(self, tensor, site):
+        if site in self._unflag and isinstance(tensor, torch.Tensor) and tensor.is_leaf:
+            tensor.requires_grad_(False)
+        super().note_leaf(tensor, site)
 
     # -- mending --------------------------------------------------------------------------------------------------
 
@@ -136,7 +143,7 @@ class Mended(Reference):
         """The names by which the innermost of the user's own functions can reach the tensor, with their structures."""
         frame = sys._getframe(1)
         while frame is not None:
-            shown = self.sites._frame_file(frame.f_code)
+            shown = self.sites.shown(frame.f_code)
             if shown is not None and shown[1]:
                 break
             frame = frame.f_back

@@ -124,11 +124,12 @@ class Recorder:
         return self._depth.backward or self._depth.step or _graph_task() >= 0
 
     @contextlib.contextmanager
-    def stepping(self, args, kwargs):
-        """An optimizer steps. With a closure the program's own code runs in it, and is recorded."""
+    def stepping(self, function, args, kwargs):
+        """An optimizer steps. With a closure the program's own code runs in it, and is recorded; so is an optimizer
+        that the program itself defines."""
         closure = any(callable(a) for a in (*args, *kwargs.values()))
         before = self._depth.step
-        self._depth.step = not closure
+        self._depth.step = not closure and not self.sites.owns(function)
         try:
             with contextlib.nullcontext() if closure else Mode.aside():
                 yield

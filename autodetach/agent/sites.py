@@ -46,6 +46,14 @@ class Sites:
             return path[len(self.root) :].replace(os.sep, "/"), True
         return path, False
 
+    def owns(self, function):
+        """Whether a function, decorated or not, is defined in a file of the project."""
+        while hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        code = getattr(function, "__code__", None)
+        shown = self.shown(code) if code is not None else None
+        return shown is not None and shown[1]
+
     def _number(self, code):
         """What stands for a code object in the key of a chain; None where its frames are left out."""
         if len(self._codes) > MOST_CODES:  # a program that compiles something anew in every step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from autodetach.diagnosis.recording import Recording
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import FailureKind
@@ -15,7 +17,7 @@ SECONDS = 4.0
 
 
 def mended_reference(
-    laboratory: Laboratory, observed: Recording, kind: FailureKind, settings: Settings
+    laboratory: Laboratory, observed: Recording, kind: FailureKind, settings: Settings, **interventions: Any
 ) -> tuple[Recording, Horizon, Standard]:
     """The run beyond the failure, its horizon, and what candidates are held to by it.
 
@@ -25,7 +27,7 @@ def mended_reference(
     assert failure is not None
     least = failure.steps + max(settings.steps, LEAST_STEPS)
     horizon = Horizon(least=least, seconds=SECONDS, live_from=failure.steps)
-    reference = laboratory.mended(kind, horizon).wait().recording
+    reference = laboratory.mended(kind, horizon, **interventions).wait().recording
     ended = reference.how == "exit"
     horizon = Horizon(most=reference.progress + ended, live_from=failure.steps)
     standard = Standard(

@@ -18,6 +18,7 @@ from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
+from autodetach.repairs.write_without_grad import WriteWithoutGrad
 
 ALL: tuple[Any, ...] = (
     *CUT_REPAIRS,
@@ -34,6 +35,7 @@ ALL: tuple[Any, ...] = (
     RecomputeInClosure(),
     DropEarlierCure(),
     DetachForNumpy(),
+    WriteWithoutGrad(),
 )
 
 

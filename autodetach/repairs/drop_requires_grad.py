@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import libcst as cst
 
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.recording import Leaf
-from autodetach.model import Edit
+from autodetach.model import Edit, Frame
 from autodetach.repairs.interface import Cut, Example
+from autodetach.source.book import SourceBook
 from autodetach.source.edits.calls import drop_keyword, drop_method_call
 from autodetach.source.edits.lines import delete_statement
 
@@ -36,7 +37,7 @@ class DropRequiresGrad:
         edits: dict[str, Edit] = {}
         for leaf in findings.leaves:
             if is_spurious(leaf) and leaf.site is not None and leaf.site not in edits:
-                edit = _without_flag(findings, leaf.site)
+                edit = without_flag(findings, leaf.site)
                 if edit is not None:
                     edits[leaf.site] = edit
         if not edits:
@@ -58,7 +59,17 @@ def is_spurious(leaf: Leaf) -> bool:
     return leaf.optimizer is None and leaf.site is not None and not leaf.parameter
 
 
-def _without_flag(findings: Findings, site: str) -> Edit | None:
+class Framed(Protocol):
+    """Whatever knows the calls of a site that stand in the user's files, innermost first."""
+
+    @property
+    def book(self) -> SourceBook: ...
+
+    def frames(self, site: str | None) -> tuple[Frame, ...]: ...
+
+
+def without_flag(findings: Framed, site: str) -> Edit | None:
+    """The edit that makes the call at the site mark no tensor as requiring a gradient."""
     frames = findings.frames(site)
     if not frames:
         return None

@@ -83,9 +83,12 @@ class Mending:
         numbers = frozenset(point.places.values())
         return frozenset(reading for reading, places in self.ways.items() if numbers & places)
 
+    def frames(self, site: str | None) -> tuple[Frame, ...]:
+        """The calls of the site in the user's own files, innermost first."""
+        return tuple(f for f in self.recording.chain(site) if f.editable)
+
     def frame(self, site: str | None) -> Frame | None:
-        """The innermost call of the site in the user's own files."""
-        return next((f for f in self.recording.chain(site) if f.editable), None)
+        return next(iter(self.frames(site)), None)
 
     def call(self, site: str | None) -> Expression | None:
         frame = self.frame(site)

@@ -329,6 +329,20 @@ for _ in range(30):
     @@
     opt.step(closure)
 """,
+    ("write-without-grad", "updates by hand"): HEAD + """
+w, b = torch.zeros(2, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+for _ in range(9):
+    (torch.randn(4, 2) @ w + b - 1).pow(2).mean().backward()
+    @@
+    w.grad, b.grad = None, None
+""",
+    ("write-without-grad", "an initialisation"): HEAD + """
+@@
+for _ in range(9):
+    opt.zero_grad()
+    net(torch.randn(4, 2)).pow(2).mean().backward()
+    opt.step()
+""",
 }  # fmt: skip
 PROGRAMS["keep-graph", "two losses of one network"] = PROGRAMS["one-backward", "two losses of one network"]
 
@@ -473,6 +487,13 @@ for _ in range(9):
     opt.zero_grad()
     @@
     opt.step()
+""",
+    ("write-without-grad", "leave alone: the optimizer updates"): HEAD + """
+for _ in range(9):
+    opt.zero_grad()
+    net(torch.randn(4, 2)).pow(2).mean().backward()
+    @@
+    print(net.bias.numpy())
 """,
     ("discarded-detach", "leave alone: detach_() works in place"): HEAD + """
 h = torch.zeros(4, 2)
