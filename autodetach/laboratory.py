@@ -15,6 +15,9 @@ from autodetach.runner.run import Run, RunResult
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
 
+KEEPING = frozenset({"grad_on", "no_checkpoint", "undetach", "retensor", "thaw"})
+"""Interventions that keep a graph which the program loses."""
+
 
 @dataclass(frozen=True)
 class Horizon:
@@ -104,7 +107,7 @@ class Laboratory:
 
     def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
-        mode = "grad-on" if interventions.keys() & {"grad_on", "no_checkpoint"} else "observe"
+        mode = "grad-on" if interventions.keys() & KEEPING else "observe"
         return self._start(mode, horizon, None, {"interventions": interventions})
 
     def _start(

@@ -90,6 +90,7 @@ class Cause(StrEnum):
     GRAPH_COPIED = "graph-copied"
     INPUT_UNMARKED = "input-unmarked"
     INPUT_UNUSED = "input-unused"
+    CUT_OFF = "cut-off"
     FROZEN_PARAMETERS = "frozen-parameters"
     NOT_A_NUMBER = "not-a-single-number"
     UNKNOWN = "unknown"

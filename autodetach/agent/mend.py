@@ -18,21 +18,18 @@ step), backwards, leaf. ``looked`` {sites}: the makers of leaves whose ``.grad``
 does not depend on them.
 """
 
-import math
 import sys
 import weakref
 
 import torch
 
 from . import messages
+from .nudge import LEAVING, nudged
 from .operands import tensors, writes_in_place
 from .probes import structure
 from .recorder import recorder_failure
 from .reference import Reference
 
-NUDGE = 2**-10
-MOST_NUDGED = 4096
-LEAVING = frozenset(["item", "tolist", "numpy", "__array__", "__float__"])
 MOST_NAMES = 8
 MOST_EVENTS = 500
 
@@ -225,22 +222,6 @@ def _in_forward():
             return True
         frame = frame.f_back
     return False
-
-
-def nudged(value, times):
-    """The same values, each off by another thousandth, so that no sum, scale or order hides it; no float, no change."""
-    if isinstance(value, list):
-        return [nudged(v, times + i) for i, v in enumerate(value)]
-    if isinstance(value, float):
-        return value + NUDGE * math.cos(1.7 * times + 0.3) * (abs(value) or 1.0)
-    if getattr(getattr(value, "dtype", None), "kind", "") != "f":
-        return value
-    value = value.copy()
-    flat = value.reshape(-1)  # a view: what was copied is contiguous
-    size = float((flat**2).mean()) ** 0.5 if flat.size else 0.0
-    for i in range(min(flat.size, MOST_NUDGED)):
-        flat[i] += NUDGE * math.cos(1.7 * (times + i) + 0.3) * (size or 1.0)
-    return value
 
 
 _MENDS = {

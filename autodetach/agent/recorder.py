@@ -127,11 +127,11 @@ class Recorder:
     def stepping(self, function, args, kwargs):
         """An optimizer steps. With a closure the program's own code runs in it, and is recorded; so is an optimizer
         that the program itself defines."""
-        closure = any(callable(a) for a in (*args, *kwargs.values()))
+        recorded = any(callable(a) for a in (*args, *kwargs.values())) or self.sites.owns(function)
         before = self._depth.step
-        self._depth.step = not closure and not self.sites.owns(function)
+        self._depth.step = not recorded
         try:
-            with contextlib.nullcontext() if closure else Mode.aside():
+            with contextlib.nullcontext() if recorded else Mode.aside():
                 yield
         finally:
             self._depth.step = before
@@ -158,6 +158,8 @@ class Recorder:
             result = func(*args, **kwargs)
             if func.__self__.__name__ == "requires_grad" and args[1]:
                 self.safely(self.note_leaf, args[0], self.safely(self.sites.at, sys._getframe(2)))
+            elif func.__self__.__name__ == "requires_grad":
+                self.safely(self.note_frozen, args[0], self.safely(self.sites.at, sys._getframe(2)))
             return result
         if name == "__get__" and func.__self__.__name__ not in DIFFERENTIABLE_PROPERTIES:
             return self.attribute(func, args, kwargs)
@@ -184,6 +186,7 @@ class Recorder:
             self.safely(self.after_operation, func, name, site, occurrence, args, kwargs, result, start, end)
         if name == "requires_grad_" or (kwargs and kwargs.get("requires_grad")):
             self.safely(self.note_leaf, result, site)
+            self.safely(self.note_frozen, result, site)
         return result
 
     def call(self, func, name, site, args, kwargs):
@@ -205,6 +208,9 @@ class Recorder:
                 self._leaf_sites[tensor._cdata] = (site, weakref.ref(tensor))
             except TypeError:
                 pass
+
+    def note_frozen(self, tensor, site):
+        """The program has said of a leaf that it requires no gradient."""
 
     # -- leaves -------------------------------------------------------------------------------------------------
 

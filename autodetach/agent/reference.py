@@ -25,7 +25,7 @@ from operator import itemgetter
 
 import torch
 
-from . import graph
+from . import graph, trajectory
 from .holders import Holders
 from .operands import DROPPED, RANDOM, READERS, has_float, replace, tensors, writes_in_place
 from .recorder import Recorder, recorder_failure
@@ -78,7 +78,9 @@ class Observer(Recorder):
         return root if fresh is None else fresh
 
     def describe_roots(self, roots):
-        return {"roots": [self.describe_root(r) for r in roots if r.grad_fn is not None]}
+        with torch.no_grad():
+            values = trajectory.loss_values(roots)
+        return {"roots": [self.describe_root(r) for r in roots if r.grad_fn is not None], "values": values}
 
     def made(self, number):
         """[optimizer steps, backwards] that were over when node ``number`` was made."""

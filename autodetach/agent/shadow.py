@@ -9,6 +9,12 @@ leads to them. When a backward fails for want of a graph, the shadow of its root
 ``switch`` is the site that switched grad mode off; ``learner`` is the (optimizer, place) of a parameter below it;
 ``left`` are the last places where a value left torch (``.item()``, ``.numpy()``).
 
+Interventions, each a list of sites: ``grad_on`` runs the operations there with grad mode on, ``undetach`` hands out
+what is detached there as it was, ``retensor`` makes a tensor of tensors without cutting them off, ``thaw`` makes
+parameters require gradients again when an optimizer is made there, ``nudge`` changes values a little that leave
+there. ``frozen`` {rows: [[optimizer, place, site that froze it], ...], leaves, made: [site of each optimizer, ...]}
+tells which parameters an optimizer holds although they require no gradient, and how many leaves were frozen in all.
+
 Without an optimizer every leaf that needs gradients may learn. A run with grad mode on goes on and shows which ones
 really do: ``updated`` {leaves} at its end, each named by its first reading with grad mode off. The intervention
 ``learners`` restricts a shadow run to those.
@@ -20,6 +26,7 @@ import weakref
 import torch
 
 from . import trajectory
+from .nudge import nudged
 from .operands import replace, tensors
 from .recorder import recorder_failure
 from .reference import Observer
@@ -27,7 +34,9 @@ from .reference import Observer
 DETACHING = frozenset(["detach", "detach_", "data"])
 LEAVING = frozenset(["item", "tolist", "numpy", "__float__", "__int__", "__array__", "__index__", "__bool__"])
 CREATING = frozenset(["zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like",
-                      "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"])  # fmt: skip
+                      "new_zeros", "new_ones", "new_empty", "new_full"])  # fmt: skip
+REMAKING = frozenset(["tensor", "as_tensor", "new_tensor"])
+"""A new tensor of the values of others, or of numbers."""
 
 
 class Node:
@@ -59,6 +68,13 @@ class Shadow(Observer):
         self._left = []
         self._checkpoints = []
         self._grad_on = set(self.interventions.get("grad_on") or ())
+        self._undetach = frozenset(self.interventions.get("undetach") or ())
+        self._retensor = frozenset(self.interventions.get("retensor") or ())
+        self._thaw = frozenset(self.interventions.get("thaw") or ())
+        self._nudge = frozenset(self.interventions.get("nudge") or ())
+        self._nudges = 0
+        self._frozen = {}  # leaf -> (weak reference, the site that froze it)
+        self._optimizer_sites = {}
         self._keep_watch = request.get("mode") == "shadow"
         self._first_read = {}  # leaf -> (its first reading with grad mode off, weak reference, fingerprint then)
         learners = self.interventions.get("learners")
@@ -111,7 +127,42 @@ class Shadow(Observer):
             return name if self._learners is None or name in self._learners else None
         return held.get(whole._cdata, [None])[0]
 
+    def note_frozen(self, tensor, site):
+        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
+            self._frozen[tensor._cdata] = (weakref.ref(tensor), site)
+
+    def optimizer_number(self, optimizer):
+        number = super().optimizer_number(optimizer)
+        if number not in self._optimizer_sites:
+            site = self._optimizer_sites[number] = self.sites.here()
+            if site in self._thaw:
+                for group in optimizer.param_groups:
+                    for p in group["params"]:
+                        p.requires_grad_(True)
+        return number
+
+    def attribute(self, func, args, kwargs):
+        if func.__self__.__name__ != "data":
+            return func(*args, **kwargs)
+        site = self.sites.here()
+        if site in self._undetach:
+            return args[0]
+        result = func(*args, **kwargs)
+        self.after_operation(func, "data", site, 0, args, kwargs, result, 0, 0)
+        return result
+
     def call(self, func, name, site, args, kwargs):
+        if site in self._undetach and name in DETACHING:
+            return args[0]
+        if site in self._retensor and name in REMAKING:
+            return _made_of(args[-1] if name != "new_tensor" else args[1], kwargs)
+        result = self._called(func, name, site, args, kwargs)
+        if site in self._nudge and name in LEAVING:
+            self._nudges += 1
+            result = nudged(result, self._nudges)
+        return result
+
+    def _called(self, func, name, site, args, kwargs):
         if site in self._grad_on and not torch.is_grad_enabled():
             with torch.inference_mode(False), torch.enable_grad():
                 # what was made in inference mode cannot be saved for backward, a copy can
@@ -142,6 +193,9 @@ class Shadow(Observer):
                 lost = True
                 learns = learns or self._learns(tensor)
         if not parents and not lost:
+            if name in REMAKING and self._left and result.is_floating_point() and not result.requires_grad:
+                self._age += 1
+                self._remember(result, Node(self._age, site, name, "numbers", [], None, None))
             return
         for tensor in tensors(result):
             if not tensor.requires_grad:
@@ -149,6 +203,8 @@ class Shadow(Observer):
                 if tensor.is_floating_point() or tensor.is_complex():
                     if name in DETACHING:
                         reason = "detached"
+                    elif name in REMAKING:
+                        reason = "remade"
                     elif self._checkpoints and not torch.is_grad_enabled():
                         reason = "checkpoint"
                     elif not torch.is_grad_enabled():
@@ -257,6 +313,33 @@ class Shadow(Observer):
                 known.add(row)
                 rows.append(row)
         self.wire.send("shadow", roots=len(roots), nodes=rows, left=self._left)
+        self._report_frozen()
+
+    def _report_frozen(self):
+        rows = []
+        for number, ref in enumerate(self.optimizers):
+            optimizer = ref()
+            held = [p for g in optimizer.param_groups for p in g["params"]] if optimizer is not None else []
+            known = [self._frozen.get(p._cdata) if not p.requires_grad else None for p in held]
+            rows += [[number, place, k[1]] for place, k in enumerate(known) if k is not None and k[0]() is held[place]]
+        if rows:
+            made = [self._optimizer_sites.get(number) for number in range(len(self.optimizers))]
+            leaves = sum(ref() is not None for ref, _ in self._frozen.values())
+            self.wire.send("frozen", rows=rows, leaves=leaves, made=made)
+
+
+def _made_of(value, options):
+    """What ``torch.tensor`` would make of tensors in lists, with their graphs."""
+    made = _stacked(value)
+    return made.to(dtype=options.get("dtype"), device=options.get("device"))
+
+
+def _stacked(value):
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)) and any(True for _ in tensors(value)):
+        return torch.stack([_stacked(v) for v in value])
+    return torch.tensor(value)
 
 
 def _run_without_checkpoints():

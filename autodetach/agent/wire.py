@@ -16,6 +16,7 @@ place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
 mended          an error that was mended on the fly: see :mod:`mend`
 looked          sites: makers of leaves whose gradients the program reads
+frozen          parameters that an optimizer holds and that require no gradient: see :mod:`shadow`
 random          sites: where random numbers were drawn
 constants       backward, sites: first-order gradients that its root was computed from
 zeroed          gradients that were thrown away: optimizer, backwards, site

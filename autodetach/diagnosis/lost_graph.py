@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import astuple, replace
 from typing import Any
 
+from autodetach.diagnosis import cut_off
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording, Shade
 from autodetach.diagnosis.story import place
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Candidate, Cause, Chain, Diagnosis, Evidence, Json
+from autodetach.model import Candidate, Cause, Chain, Diagnosis, Evidence, Json, Level
 from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReentry
 from autodetach.repairs.create_graph import CreateGraph
 from autodetach.repairs.lost import Lost
@@ -27,6 +28,8 @@ BEYOND = 4
 WORDS = {
     "grad-off": "computed here with grad mode off, although what it is computed from needs gradients",
     "detached": "detached here",
+    "remade": "made anew of the values of tensors: the copy has no graph",
+    "numbers": "a tensor made of plain numbers: a constant, as far as autograd knows",
     "no-derivative": "an operation without a derivative",
     "first-order": "a gradient taken here without create_graph=True: a constant, as far as autograd knows",
     "checkpoint": "computed in a reentrant checkpoint none of whose inputs requires gradients",
@@ -54,10 +57,12 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     lost = _watched(laboratory, observed, book)
     reasons = {s.reason for s in lost.on_path}
     cause = next((CAUSES[r] for r in ("checkpoint", "first-order", "grad-off") if r in reasons), None)
-    if cause is None or "detached" in reasons:
-        return Inquiry(_explained(lost, reasons))
+    if cause is None:
+        return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))
     horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
     reference = laboratory.intervene(_interventions(lost), horizon).wait().recording
+    if reference.failure is not None and reasons & {"detached", "remade"}:
+        return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))
     if reference.updated and reference.failure is None:
         # updates by hand: what they change is what learns, and nothing else needs a graph
         lost = _watched(laboratory, observed, book, {"learners": sorted(reference.updated)})
@@ -69,7 +74,20 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     candidates: list[Candidate] = [c for repair in repairs for c in repair.propose(lost)]
     candidates.sort(key=lambda c: (c.preference, c.changed_lines, c.changed_tokens))
     standard = Standard(observed, reference, reference.progress)
+    if cut_off.would_do(laboratory, lost, horizon):
+        standard = replace(standard, level=Level.UNSAFE)
+        diagnosis = replace(diagnosis, ways_out=cut_off.SEVERAL)
     return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - failure.steps)
+
+
+def _cut_off(laboratory: Laboratory, observed: Recording, lost: Lost, settings: Settings) -> Inquiry | None:
+    """What the program does to its own graph: a detach, a tensor rebuilt, numbers, frozen parameters."""
+    frozen = lost.recording.frozen
+    if lost.on_path:
+        return cut_off.detached(laboratory, observed, lost, settings, _interventions(lost), _evidence)
+    if frozen is not None and not any(s.reason == "no-derivative" for s in lost.recording.shades):
+        return cut_off.frozen(laboratory, observed, lost, frozen, settings)
+    return cut_off.numbers(laboratory, observed, lost, settings, _evidence)
 
 
 def _watched(laboratory: Laboratory, observed: Recording, book: SourceBook, more: Json | None = None) -> Lost:
@@ -137,7 +155,7 @@ def _evidence(lost: Lost) -> tuple[Evidence, ...]:
         told.append(Evidence("grad mode is switched off here", place(lost.recording.chain(switch))))
     shades: dict[object, Shade] = {}
     for shade in lost.recording.shades:
-        if shade.reason in WORDS and (shade.on_path or shade.reason == "no-derivative"):
+        if shade.reason in WORDS and (shade.on_path or shade.reason in ("no-derivative", "numbers")):
             shades.setdefault((place(lost.recording.chain(shade.site)), shade.reason), shade)
     for shade in list(shades.values())[:6]:
         words = WORDS[shade.reason]

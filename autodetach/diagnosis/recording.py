@@ -207,6 +207,19 @@ class Shade:
 
 
 @dataclass(frozen=True)
+class Frozen:
+    """Parameters that optimizers hold although they require no gradient.
+
+    ``rows``: (optimizer, place, the site that froze it). ``leaves``: how many were frozen in all. ``made``: the sites
+    where the optimizers were made.
+    """
+
+    rows: tuple[tuple[int, int, str], ...]
+    leaves: int
+    made: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Mended:
     """An error that a run mended on the fly; see ``agent/mend.py``."""
 
@@ -265,6 +278,9 @@ class Recording:
     mended: tuple[Mended, ...] = ()
     looked: frozenset[str] = frozenset()
     """Sites that made leaves whose gradients the program reads."""
+    failure_values: tuple[Number, ...] = ()
+    """What the failing backward was called on."""
+    frozen: Frozen | None = None
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     updated: frozenset[str] = frozenset()
@@ -522,6 +538,7 @@ class _Reader:
         self.fields["failure_call"] = str(e["call"])
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
+        self.fields["failure_values"] = tuple(e.get("values") or ())
         self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
 
     def _shadow(self, e: Json, _: Any) -> None:
@@ -532,6 +549,10 @@ class _Reader:
 
     def _updated(self, e: Json, _: Any) -> None:
         self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
+
+    def _frozen(self, e: Json, _: Any) -> None:
+        rows = tuple((int(optimizer), int(place), str(site)) for optimizer, place, site in e["rows"])
+        self.fields["frozen"] = Frozen(rows, int(e["leaves"]), tuple(str(site) for site in e["made"]))
 
     def _mended(self, e: Json, _: Any) -> None:
         leaf, birth = e.get("leaf"), _birth(e.get("birth"))

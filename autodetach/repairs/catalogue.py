@@ -13,11 +13,14 @@ from autodetach.repairs.create_graph import CreateGraph
 from autodetach.repairs.detach_for_numpy import DetachForNumpy
 from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.drop_earlier_cure import DropEarlierCure
+from autodetach.repairs.keep_graph import KeepTheGraph
 from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
+from autodetach.repairs.stay_in_torch import StayInTorch
+from autodetach.repairs.thaw import ThawTrained
 from autodetach.repairs.write_without_grad import WriteWithoutGrad
 
 ALL: tuple[Any, ...] = (
@@ -28,6 +31,9 @@ ALL: tuple[Any, ...] = (
     KeepGraph(),
     CreateGraph(),
     MoveOutOfNoGrad(),
+    KeepTheGraph(),
+    StayInTorch(),
+    ThawTrained(),
     CheckpointWithoutReentry(),
     CloneOperand(),
     MoveBelowStep(),

@@ -19,6 +19,8 @@ class Lost:
     failure: Failure
     recording: Recording
     book: SourceBook
+    kept: frozenset[str] = frozenset()
+    """Sites of detached or remade tensors whose graph the loss needs."""
 
     @cached_property
     def on_path(self) -> tuple[Shade, ...]:
@@ -26,6 +28,12 @@ class Lost:
 
     def because(self, reason: str) -> tuple[Shade, ...]:
         return tuple(s for s in self.on_path if s.reason == reason)
+
+    @property
+    def to_keep(self) -> tuple[Shade, ...]:
+        """The operations at those sites, one a site."""
+        found = {s.site: s for s in self.recording.shades if s.reason in ("detached", "remade") and s.site in self.kept}
+        return tuple(found.values())
 
     def frames(self, site: str | None) -> tuple[Frame, ...]:
         return tuple(f for f in self.recording.chain(site) if f.editable)

@@ -82,6 +82,10 @@ CAUSES: dict[Cause, str] = {
         "A derivative was asked for with respect to a tensor that the result was not computed from: another tensor "
         "with the same values was."
     ),
+    Cause.CUT_OFF: (
+        "The program itself cuts the loss off from what it was computed from: by a detach, or by making a new tensor "
+        "of its values."
+    ),
     Cause.FROZEN_PARAMETERS: (
         "Nothing that the loss was computed from requires a gradient: the parameters that the optimizer holds "
         "are frozen."

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from autodetach.diagnosis.recording import Backward, Number, Recording
-from autodetach.model import Passed, Rejected
+from autodetach.model import FailureKind, Passed, Rejected
 
 Verdict = Passed | Rejected
 
@@ -88,14 +88,17 @@ def runs(
 def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:
     """Cutting a graph changes no forward value: up to the first update the losses are the broken program's."""
     name = "same values"
-    known = [b for b in broken.backwards if b.steps == 0]
+    known = [(b.n, b.loss) for b in broken.backwards if b.steps == 0]
     found = [b for b in patched.backwards if b.steps == 0]
+    failure = broken.failure
+    if failure is not None and failure.kind is FailureKind.NO_GRAD_FN and len(known) == failure.backwards < len(found):
+        for was, value in zip(broken.failure_values, found[len(known)].loss, strict=False):
+            if not close(was, value, allowed.rtol):
+                return Rejected(name, f"the loss that had no graph is {value}, not {was}")
     rtol = 0.0 if allowed.deterministic else allowed.rtol
-    for want, got in zip(known, found, strict=False):
-        if len(want.loss) == len(got.loss) and not all(
-            close(a, b, rtol, 0.0) for a, b in zip(want.loss, got.loss, strict=True)
-        ):
-            return Rejected(name, f"backward {want.n} starts from the loss {got.loss[0]}, not {want.loss[0]}")
+    for (number, want), got in zip(known, found, strict=False):
+        if len(want) == len(got.loss) and not all(close(a, b, rtol, 0.0) for a, b in zip(want, got.loss, strict=True)):
+            return Rejected(name, f"backward {number} starts from the loss {got.loss[0]}, not {want[0]}")
     return Passed(name)
 
 

@@ -329,6 +329,47 @@ for _ in range(30):
     @@
     opt.step(closure)
 """,
+    ("keep-the-graph", "a detach on the way to the loss"): HEAD + """
+f = nn.MSELoss()
+for _ in range(9):
+    x, y = torch.randn(4, 2), torch.randn(4, 1)
+    @@
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ("keep-the-graph", "a new tensor of losses"): HEAD + """
+for _ in range(9):
+    one, two = net(torch.randn(4, 2)).pow(2).mean(), net(torch.ones(4, 2)).exp().mean()
+    @@
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ("stay-in-torch", "a sum of numbers"): HEAD + """
+f = nn.MSELoss()
+for _ in range(9):
+    x, y, total = torch.randn(4, 2), torch.randn(4, 1), 0
+    @@
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ("thaw-trained", "the new head is frozen with the rest"): HEAD + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 4), nn.Linear(4, 3)
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+net = Net()
+@@
+for _ in range(9):
+    opt.zero_grad()
+    net(torch.randn(4, 2)).pow(2).mean().backward()
+    opt.step()
+""",
     ("write-without-grad", "updates by hand"): HEAD + """
 w, b = torch.zeros(2, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
 for _ in range(9):
@@ -486,6 +527,34 @@ for _ in range(9):
     a, b = out.mean(), out.pow(2).mean()
     opt.zero_grad()
     @@
+    opt.step()
+""",
+    ("keep-the-graph", "leave alone: the loss has another way to the parameters"): HEAD + """
+f = nn.MSELoss()
+for _ in range(9):
+    x = torch.randn(4, 2)
+    opt.zero_grad()
+    @@
+    loss.backward()
+    opt.step()
+    print(net.bias.numpy())
+""",
+    ("stay-in-torch", "leave alone: the number is only printed"): HEAD + """
+for _ in range(9):
+    loss = net(torch.randn(4, 2)).pow(2).mean().detach()
+    opt.zero_grad()
+    @@
+    loss.backward()
+    opt.step()
+""",
+    ("thaw-trained", "leave alone: what the optimizer holds learns"): HEAD + """
+net = nn.Sequential()
+net.body, net.head = nn.Linear(2, 4), nn.Linear(4, 1)
+@@
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+for _ in range(9):
+    opt.zero_grad()
+    net(torch.randn(4, 2)).pow(2).mean().detach().backward()
     opt.step()
 """,
     ("write-without-grad", "leave alone: the optimizer updates"): HEAD + """
