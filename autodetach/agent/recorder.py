@@ -137,9 +137,13 @@ class Recorder:
             self._depth.step = before
 
     def safely(self, method, *args):
-        """The recorder's own part in a call of the program's: what it raises is told, and None comes out."""
+        """The recorder's own part in a call of the program's: what it raises is told, and None comes out.
+
+        Subclasses of tensors do not notice what it reads.
+        """
         try:
-            return method(*args)
+            with torch._C.DisableTorchFunctionSubclass():
+                return method(*args)
         except Exception:
             self.wire.send("agent-error", text=traceback.format_exc(limit=-4))
             return None

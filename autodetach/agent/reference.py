@@ -56,7 +56,7 @@ class Observer(Recorder):
 
     def call(self, func, name, site, args, kwargs):
         if site in self._clone and not writes_in_place(name):
-            args = tuple(replace(a, (), lambda t, _: t.clone() if t.requires_grad else t) for a in args)
+            args = tuple(replace(a, (), lambda t, _: t.clone()) for a in args)
         result = func(*args, **kwargs)
         if site in self._clone_result and isinstance(result, torch.Tensor) and result.requires_grad:
             result = result.clone()
@@ -260,7 +260,7 @@ class Reference(Observer):
                 return self._cut_target(tensor)
             if self._drop and len(path) > 1 and birth and (birth[0], birth[2], birth[3], site) in self._drop:
                 return DROPPED
-            return tensor.detach()
+            return _detached(tensor)
 
         args = tuple(replace(a, (i,), operand) for i, a in enumerate(args))
         kwargs = {k: replace(v, (k,), operand) for k, v in kwargs.items()}
@@ -272,7 +272,7 @@ class Reference(Observer):
         try:
             return tensor.detach_()
         except RuntimeError:  # a view; the operation will write through the detached alias
-            return tensor.detach()
+            return _detached(tensor)
 
     @recorder_failure
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
@@ -565,6 +565,12 @@ class Mark:
 
     def __init__(self, tensor, pairs, live):
         self.tensor, self.pairs, self.live, self.passed = tensor, pairs, live, set()
+
+
+def _detached(tensor):
+    """Detached, and of the same subclass, whose own code is not asked."""
+    result = tensor.detach()
+    return result if type(result) is type(tensor) else result.as_subclass(type(tensor))
 
 
 def _merge(marks, more):

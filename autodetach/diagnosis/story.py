@@ -44,6 +44,9 @@ def _stale(findings: Findings, pairs: tuple[Pair, ...]) -> list[Evidence]:
     stored = _store(findings, first)
     if stored is not None and stored != made:
         told.append(Evidence("it is kept here", stored))
+    held = _held(findings, pairs)
+    if held is not None:
+        told.append(held)
     if read is not None:
         state = gone.get(first.state, "not meant to be followed")
         told.append(Evidence(f"{name} is read here in step {first.read[0] + 1}; its graph is {state}", read))
@@ -77,7 +80,16 @@ def _operand(findings: Findings, pair: Pair) -> Span | None:
 
 
 def _store(findings: Findings, pair: Pair) -> Span | None:
-    for point in findings.passed_by(pair):
-        if point.expression.role is Role.STORE:
-            return point.expression.statement.span
+    """The statement that keeps it: into an attribute or an entry, which outlive the call, before a variable."""
+    stores = [p.expression for p in findings.passed_by(pair) if p.expression.role is Role.STORE]
+    lasting = [e for e in stores if any("." in t or "[" in t for t in e.targets)]
+    return next((e.statement.span for e in (*lasting, *stores)), None)
+
+
+def _held(findings: Findings, pairs: tuple[Pair, ...]) -> Evidence | None:
+    """By which name the training loop can reach it when a step ends, where it lies in an object."""
+    for holder in findings.reference.holders.values():
+        inside = "." in holder.path or "[" in holder.path
+        if inside and pairs[0].reading in findings.held_at([holder])[0]:
+            return Evidence(f"when a step ends it lies in `{holder.path}`", holder.span)
     return None

@@ -65,9 +65,11 @@ def test_made_kept_and_read(analyse):
     assert "`state`" in next(text for _, text in told if "is read here" in text)
 
 
-@pytest.mark.xfail(strict=True, reason="story.py names the first store that the tensor passes, a local variable")
 def test_the_store_that_outlives_the_step_is_named(analyse):
     diagnosis = analyse(FILES, command="explain").diagnosis
+    assert next(e.span.place for e in diagnosis.evidence if "kept here" in e.text) == "lib/memory.py:9"
+    held = next(e for e in diagnosis.evidence if "a step ends" in e.text)
+    assert held.text == "when a step ends it lies in `memory.kept`" and held.span.place == "train.py:12"
     assert next(e.span.place for e in diagnosis.evidence if "kept here" in e.text) == "lib/memory.py:9"
 
 

@@ -585,7 +585,6 @@ def test_what_a_repair_leaves_alone(analyse, key):
     )
 
 
-@pytest.mark.xfail(strict=True, reason="reference.py copies only operands that need gradients; others are saved too")
 def test_a_saved_operand_may_need_no_gradient(analyse):
     key = ("clone-operand", "rows of a tensor are computed from earlier rows")
     program = PROGRAMS[key].replace("torch.randn(2) @ m", "torch.randn(2)")
