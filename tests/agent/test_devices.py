@@ -354,7 +354,7 @@ def test_a_word_of_cuda(run, name):
     assert bool(said.named("redirected")) == (name not in ours)
 
 
-UNLIKE = frozenset({"devices", "memory", "seeds", "events", "on the CPU", "accelerator"}) | {
+UNLIKE = frozenset({"devices", "memory", "seeds", "streams", "events"}) | {
     name for name in ROWS if name.startswith("half without")
 }
 """Rows that are not so on a GPU, or not on each."""
@@ -429,7 +429,7 @@ def test_on_a_gpu_the_recording_is_that_of_the_cpu_within_rounding(run, mode):
     assert moved.devices == {"cuda"} and moved.device_names
     assert [len(s.params) for s in moved.steps] == [len(s.params) for s in plain.steps]
     for one, other in zip(plain.backwards, moved.backwards, strict=True):
-        assert one.loss == pytest.approx(other.loss, rel=1e-3)
+        assert one.loss == pytest.approx(other.loss, rel=1e-2)  # TF32
 
 
 @pytest.mark.cuda
