@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+SERVE = Path(__file__).parents[2] / "autodetach" / "agent" / "serve.py"
 NONE = not torch.cuda.is_available()
 
 PROGRAMS = """
@@ -534,3 +540,41 @@ def test_which_devices_the_program_sees(monkeypatch, wanted, visible, seen):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     devices.choose(wanted)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+def _torch(names, built="12.8"):
+    """As much of torch as is asked for its devices; ``names`` may be a function that makes the count fail."""
+    cuda = SimpleNamespace(
+        device_count=names if callable(names) else lambda: len(names), get_device_name=lambda i: names[i]
+    )
+    return SimpleNamespace(version=SimpleNamespace(cuda=built, hip=None), cuda=cuda)
+
+
+def _crashes():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _raises():
+    raise RuntimeError("the driver is too old")
+
+
+@pytest.mark.parametrize(
+    ("torch_like", "found"),
+    [
+        (_torch(["NVIDIA H200", "é"]), ["NVIDIA H200", "é"]),
+        (_torch([]), []),
+        (_torch([], built=None), None),
+        (_torch(_crashes), []),
+        (_torch(_raises), []),
+        (_torch(lambda: time.sleep(60)), []),
+    ],
+    ids=["two", "none", "built without", "crash", "error", "hangs"],
+)
+def test_devices_are_counted_in_a_child(monkeypatch, torch_like, found):
+    spec = importlib.util.spec_from_file_location("serve_of_the_agent", SERVE)
+    serve = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(serve)
+    monkeypatch.setattr(serve, "CUDA_SECONDS", 2)
+    before = time.monotonic()
+    assert serve.cuda_devices(torch_like) == found
+    assert time.monotonic() - before < 30
