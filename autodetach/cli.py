@@ -98,7 +98,22 @@ _Steps = Annotated[
     str | None,
     typer.Option(metavar="N", help="Optimizer steps a patch must survive beyond the failure. [12]"),
 ]
-_Timeout = Annotated[str | None, typer.Option(metavar="SECONDS", help="Limit of a single run. [300]")]
+_Timeout = Annotated[str | None, typer.Option(metavar="SECONDS", help="Wall-clock seconds of a single run. [300]")]
+_Cpu = Annotated[
+    str | None,
+    typer.Option(metavar="SECONDS", help="CPU seconds of a run, its processes together. [as the timeout allows]"),
+]
+_Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Resident memory of a run, its processes together, such as 12G. [80 % of the machine's]"
+    ),
+]
+_Processes = Annotated[str | None, typer.Option(metavar="N", help="Processes of a run at the same time. [512]")]
+_Scratch = Annotated[str | None, typer.Option(metavar="SIZE", help="What a run may write to disk, such as 500M. [8G]")]
+_Output = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="What is kept of a run's stdout and of its stderr. [256K]")
+]
 _Isolation = Annotated[
     str | None,
     typer.Option(metavar="HOW", help=", ".join(ISOLATIONS) + ".", autocompletion=lambda: list(ISOLATIONS)),
@@ -159,6 +174,11 @@ def fix(
     all: _All = None,
     steps: _Steps = None,
     timeout: _Timeout = None,
+    max_cpu: _Cpu = None,
+    max_memory: _Memory = None,
+    max_processes: _Processes = None,
+    max_scratch: _Scratch = None,
+    max_output: _Output = None,
     python: _Python = None,
     device: _Device = None,
     leaks: _Leaks = None,
@@ -192,6 +212,11 @@ def explain(
     program: _Program = None,
     module: _Module = None,
     timeout: _Timeout = None,
+    max_cpu: _Cpu = None,
+    max_memory: _Memory = None,
+    max_processes: _Processes = None,
+    max_scratch: _Scratch = None,
+    max_output: _Output = None,
     python: _Python = None,
     device: _Device = None,
     leaks: _Leaks = None,
@@ -221,6 +246,11 @@ def verify(
     module: _Module = None,
     steps: _Steps = None,
     timeout: _Timeout = None,
+    max_cpu: _Cpu = None,
+    max_memory: _Memory = None,
+    max_processes: _Processes = None,
+    max_scratch: _Scratch = None,
+    max_output: _Output = None,
     python: _Python = None,
     device: _Device = None,
     isolation: _Isolation = None,
@@ -253,6 +283,11 @@ def ci(
         list[str] | None, typer.Option(metavar="FORMAT=FILE", help="Also write this format. Repeatable.")
     ] = None,
     timeout: _Timeout = None,
+    max_cpu: _Cpu = None,
+    max_memory: _Memory = None,
+    max_processes: _Processes = None,
+    max_scratch: _Scratch = None,
+    max_output: _Output = None,
     python: _Python = None,
     device: _Device = None,
     isolation: _Isolation = None,

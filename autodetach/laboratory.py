@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autodetach.devices import has_cuda
@@ -40,10 +40,10 @@ class Observation:
 
 
 class Experiment:
-    """A run under way."""
+    """A run under way; how it died, if it did, is written to ``deaths``."""
 
-    def __init__(self, run: Run, process: str) -> None:
-        self._run, self._process = run, process
+    def __init__(self, run: Run, process: str, deaths: list[str]) -> None:
+        self._run, self._process, self._deaths = run, process, deaths
 
     def wait(self) -> Observation:
         try:
@@ -51,7 +51,12 @@ class Experiment:
         except BaseException:
             self._run.kill()
             raise
-        return Observation(recording.read(result.events, self._process), result)
+        seen = recording.read(result.events, self._process)
+        if not seen.how:
+            # a child process that trained says no word at its end, nor does what leaves by os._exit(0)
+            seen = replace(seen, death=result.death, how="" if result.death else "exit")
+            self._deaths += [result.death] if result.death else []
+        return Observation(seen, result)
 
 
 class Laboratory:
@@ -63,6 +68,8 @@ class Laboratory:
         """The name of the child process whose training is followed; empty for the program itself."""
         self.redirect = False
         """Whether what the program means for CUDA is done on the CPU."""
+        self.deaths: list[str] = []
+        """How runs ended that did not come to their end: ``RunResult.death``."""
 
     def observe(
         self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
@@ -130,6 +137,7 @@ class Laboratory:
         return Experiment(
             self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event),
             self.process,
+            self.deaths,
         )
 
     def _event(self, event: Json) -> None:

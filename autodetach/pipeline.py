@@ -5,7 +5,6 @@ run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,8 +18,9 @@ from autodetach.laboratory import Horizon, Laboratory, Observation
 from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
 from autodetach.runner.interpreter import find_interpreter
+from autodetach.runner.limits import Limits, cut_words
 from autodetach.runner.project import Project
-from autodetach.runner.run import RunResult
+from autodetach.runner.run import RunResult, end_in_words
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
 from autodetach.verification.criteria import grows
@@ -32,7 +32,11 @@ if TYPE_CHECKING:  # all that edits source is loaded while the program's interpr
 
 MOST_TRIALS = 24
 LEAK_STEPS = 40
-NO_INPUT = "the program reads standard input, which is empty here; let it read a file or take arguments after --"
+HINTS = {
+    "EOFError": "the program reads standard input, which is empty here; let it read a file or take arguments after --",
+    "[Errno 27] File too large": "a run may write no more to disk than --max-scratch says",
+}
+"""For failures whose cause is how programs are run here, by what their tracebacks say."""
 NO_REFERENCE = "no run tells how this program is meant to train, so no patch can be proven"
 
 
@@ -149,6 +153,7 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
         accelerators=settings.device != "cpu",
         meanwhile=_load_the_rest,
         without=settings.without,
+        limits=_limits(settings),
     )
     try:
         progress.stage("starting the program's interpreter")
@@ -167,6 +172,17 @@ def _load_the_rest() -> None:
     """What the diagnosis needs, in the second that we have to wait anyway."""
     import autodetach.diagnosis.inquiry
     import autodetach.verification.judge  # noqa: F401
+
+
+def _limits(settings: Settings) -> Limits:
+    limits = Limits(
+        cpu=settings.max_cpu,
+        processes=settings.max_processes,
+        scratch=settings.max_scratch,
+        output=settings.max_output,
+        output_on_disk=max(Limits.output_on_disk, 2 * settings.max_output),
+    )
+    return limits if settings.max_memory is None else replace(limits, memory=settings.max_memory)
 
 
 def _run(work: _Work) -> tuple[Recording, Outcome | None]:
@@ -210,10 +226,13 @@ def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:
         text = f"no failure within {settings.timeout:g} s ({came}); a longer --timeout may reach it"
         return Outcome(Status.NOT_REACHED, detail=text)
     if result.ended in ("limit", "lost"):
-        return Outcome(Status.NOT_REACHED, detail=f"{result.limit or 'the run was lost'} ({came})")
+        return Outcome(Status.NOT_REACHED, detail=f"the program {result.death} ({came})")
     if recording.how == "error" or status not in (0, None):
-        text = recording.traceback or result.stderr or f"the program ended with {_in_words(status)} and said nothing"
-        notes = (NO_INPUT,) if "EOFError" in text else ()
+        last = f"the program ended with {end_in_words(status)}"
+        text = recording.traceback or f"{result.stderr.rstrip()}\n{last}".lstrip("\n")
+        notes = tuple(note for words, note in HINTS.items() if words in text)
+        if result.cut and not recording.traceback:
+            notes = (*notes, cut_words(_limits(settings)))
         return Outcome(Status.FAILED_OTHERWISE, detail=shown(text), notes=notes)
     notes = () if recording.backwards else ("the program never calls backward",)
     if settings.leaks:
@@ -225,15 +244,6 @@ def _exit_status(result: RunResult) -> int | None:
     """What the program said as it left: by the time it is gone we may have ended it ourselves."""
     said = [e.get("status") for e in result.events if e.get("event") == "end"]
     return next((s for s in reversed(said) if isinstance(s, int)), result.status)
-
-
-def _in_words(status: int | None) -> str:
-    if status is None or status >= 0:
-        return f"exit status {status}"
-    try:
-        return f"the signal {signal.Signals(-status).name}"
-    except ValueError:
-        return f"the signal {-status}"
 
 
 def _count(number: int, noun: str, plural: str = "s") -> str:
@@ -251,9 +261,16 @@ def _leak(work: _Work) -> tuple[str, ...]:
 
 def _diagnose(work: _Work, observed: Recording) -> Inquiry:
     from autodetach.diagnosis.inquiry import inquire
+    from autodetach.diagnosis.truncation import FEWEST_BEFORE_DEATH
 
     work.progress.stage("reference run")
-    return inquire(work.laboratory, observed, work.book, work.settings)
+    before = len(work.laboratory.deaths)
+    inquiry = inquire(work.laboratory, observed, work.book, work.settings)
+    deaths = dict.fromkeys(f"in a reference run the program {death}" for death in work.laboratory.deaths[before:])
+    plans = inquiry.plans
+    if deaths and inquiry.steps_proved < FEWEST_BEFORE_DEATH:
+        plans = tuple(replace(plan, standard=replace(plan.standard, level=Level.UNSAFE)) for plan in plans)
+    return replace(inquiry, plans=plans, notes=(*inquiry.notes, *deaths))
 
 
 def _verify(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:

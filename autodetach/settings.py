@@ -76,6 +76,12 @@ def _seconds(value: object, base: Path) -> float | None:
     return float(value) if number and 0 < value < float("inf") else None  # type: ignore[arg-type, operator]
 
 
+def _bytes(value: object, base: Path) -> int | None:
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) or None if found else None
+
+
 def _choice(*choices: str) -> Kind:
     return Kind("one of " + ", ".join(choices), lambda value, base: value if value in choices else None)
 
@@ -115,6 +121,8 @@ def _all(one: Callable[[object, Path], Any]) -> Callable[[object, Path], Any]:
 
 
 _FLAG = Kind("true or false", _flag, _flag_from_text)
+_SECONDS = Kind("a number of seconds above 0", _seconds, _number_from_text)
+_SIZE = Kind("a size in bytes above 0, such as 512M or 8G", _bytes)
 _PATH = Kind("a path", _path)
 _STRINGS = Kind("a list of strings", _all(lambda value, base: value if isinstance(value, str) else None), shlex.split)
 _NAMES = Kind("a list of names", _all(_name), shlex.split)
@@ -139,10 +147,17 @@ class Settings:
     python: Path | None = field(default=None, metadata=_read_by(_PATH))
     steps: int = field(default=12, metadata=_read_by(_whole(3)))
     """Optimizer steps that a patch must survive beyond the failure."""
-    timeout: float = field(
-        default=300.0, metadata=_read_by(Kind("a number of seconds above 0", _seconds, _number_from_text))
-    )
+    timeout: float = field(default=300.0, metadata=_read_by(_SECONDS))
     """Seconds that a single run of the program may take."""
+    max_cpu: float | None = field(default=None, metadata=_read_by(_SECONDS))
+    """CPU seconds of a run, all its processes together; None: what ``timeout`` leaves room for."""
+    max_memory: int | None = field(default=None, metadata=_read_by(_SIZE))
+    """Bytes of resident memory of a run, all its processes together; None: most of what the machine has."""
+    max_processes: int = field(default=512, metadata=_read_by(_whole(1)))
+    max_scratch: int = field(default=8 << 30, metadata=_read_by(_SIZE))
+    """Bytes that a run may write to disk."""
+    max_output: int = field(default=256 << 10, metadata=_read_by(_SIZE))
+    """Bytes kept of each of stdout and stderr."""
     isolation: str = field(default="auto", metadata=_read_by(_choice(*ISOLATIONS)))
     allow_network: bool = field(default=False, metadata=_read_by(_FLAG))
     env: tuple[str, ...] = field(default=(), metadata=_read_by(_NAMES))

@@ -18,6 +18,7 @@ import pytest
 
 from autodetach.model import Outcome
 from autodetach.progress import Silent
+from autodetach.runner.limits import Limits
 from autodetach.runner.project import Project
 from autodetach.runner.session import Session
 from autodetach.runner.workspace import Workspace
@@ -50,6 +51,7 @@ class OneServer:
         self._session._project = project
         self._session._workspace = Workspace(project, folder)
         self._session._restarts = 0
+        self._session._limits = self._session._monitor._limits = options.get("limits") or Limits()
         return _Borrowed(self._session)
 
     def close(self) -> None:

@@ -63,6 +63,11 @@ def test_an_interpreter_that_is_a_link_stays_one(project):
         ("[tool.autodetach]\nzzz = 3\n", "unknown key 'zzz' in [tool.autodetach]"),
         ("[tool.autodetach]\ntimeout = '3'\n", "timeout must be a number of seconds above 0, not '3'"),
         ("[tool.autodetach]\ntimeout = true\n", "timeout must be a number of seconds above 0, not True"),
+        ("[tool.autodetach]\nmax-memory = 'much'\n", "max-memory must be a size in bytes above 0, such as 512M or 8G"),
+        ("[tool.autodetach]\nmax-scratch = 0\n", "max-scratch must be a size in bytes above 0"),
+        ("[tool.autodetach]\nmax-processes = 0\n", "max-processes must be a whole number of at least 1, not 0"),
+        ("[tool.autodetach]\nmax-cpu = -1\n", "max-cpu must be a number of seconds above 0, not -1"),
+        ("[tool.autodetach]\nmax-outputs = 1\n", "did you mean 'max-output'?"),
         ("[tool.autodetach]\ncheck = 1\n", "check must be true or false, not 1"),
         ("[tool.autodetach]\nenv = 'HF_TOKEN'\n", "env must be a list of names, not 'HF_TOKEN'"),
         ("[tool.autodetach]\nenv = [1]\n", "env must be a list of names"),
@@ -94,6 +99,23 @@ def test_a_wrong_variable_is_one_clear_line(project, variables, said):
     with pytest.raises(UsageError) as raised:
         load({"script": "train.py"}, variables, project)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "bytes"),
+    [("1000", 1000), ("512M", 512 << 20), ("8g", 8 << 30), ("1.5 GiB", 3 << 29), ("2TB", 2 << 40), ("64kB", 64 << 10)],
+)
+def test_sizes(project, written, bytes):
+    assert load({"script": "train.py", "max_memory": written}, {}, project).max_memory == bytes
+    assert load({"script": "train.py"}, {"AUTODETACH_MAX_SCRATCH": written}, project).max_scratch == bytes
+    write(project, f"[tool.autodetach]\nmax-output = '{written}'\n")
+    assert load({"script": "train.py"}, {}, project).max_output == bytes
+
+
+@pytest.mark.parametrize("written", ["", "0", "0.2", "-1", "8X", "G", "1e9", "8 G B", "nan", "inf"])
+def test_what_is_no_size(project, written):
+    with pytest.raises(UsageError, match="--max-memory must be a size"):
+        load({"script": "train.py", "max_memory": written}, {}, project)
 
 
 def test_variables_hold_lists(project):

@@ -292,6 +292,9 @@ class Recording:
     old: tuple[tuple[int, int], ...] = ()
     """(step, nodes alive after it that were made before the step of the failure)."""
     how: str = ""
+    """``exit``, ``error``, ``stopped`` at the horizon; empty for a run that died."""
+    death: str = ""
+    """How it died, to be read after the program's name."""
     progress: int = 0
     traceback: str = ""
     notes: tuple[str, ...] = ()

@@ -20,6 +20,8 @@ MOST_REPLAYS = 4
 PROOF_SECONDS = 1.0
 """A run may end at the fewest steps of proof once it has taken this long."""
 FEWEST_STEPS = 8
+FEWEST_BEFORE_DEATH = 3
+"""Where the program does not live for as long as that, whatever its graphs: steps beyond the failure."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
     failure = observed.failure
     assert failure is not None
     discovered = laboratory.reference(horizon=horizon_beyond(failure.steps, settings)).wait().recording
+    beyond = discovered.progress - failure.steps
+    if discovered.death and beyond >= FEWEST_BEFORE_DEATH:
+        # once more and less far: what it knew at its end it could not tell
+        most = failure.steps + max(beyond // 2, FEWEST_BEFORE_DEATH)
+        nearer = Horizon(most=most, live_from=failure.steps)
+        discovered = laboratory.reference(horizon=nearer).wait().recording
     if (discovered.failure is not None and not loses_graph(discovered)) or not discovered.relevant:
         findings = Findings(failure, observed, discovered, _relevant(discovered), book)
         return Truncation(discovered, discovered, findings, failed=True)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from autodetach.runner.wire import MOST_EVENT_BYTES
+
+_OF_THE_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+MEMORY_SHARE = 0.8
+"""Of the machine's (or container's) memory: beyond, the kernel would soon end something of its own choice."""
 
 
 def _most_memory() -> int:
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.8)
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for place in _OF_THE_CONTAINER:
+        with contextlib.suppress(OSError, ValueError):
+            there = min(there, int(Path(place).read_text()))
+    return int(there * MEMORY_SHARE)
 
 
 @dataclass(frozen=True)
@@ -38,14 +50,19 @@ class Limits:
 
 
 def words(limit: str, limits: Limits) -> str:
-    """One clear line for a limit that struck."""
+    """What the program did when a limit struck, and the option that moves it: "used more than …"."""
     return {
-        "memory": f"the program used more than {_size(limits.memory)} of memory (--max-memory)",
-        "cpu": f"the program used more than {limits.cpu or 0:g} s of CPU time (--max-cpu)",
-        "processes": f"the program started more than {limits.processes} processes (--max-processes)",
-        "scratch": f"the program wrote more than {_size(limits.scratch)} to disk (--max-scratch)",
-        "events": "the program recorded more events than can be read",
+        "memory": f"used more than {_size(limits.memory)} of memory; --max-memory allows more",
+        "cpu": f"used more than {limits.cpu or 0:g} s of CPU time; --max-cpu allows more",
+        "processes": f"had more than {limits.processes} processes; --max-processes allows more",
+        "scratch": f"wrote more than {_size(limits.scratch)} to disk; --max-scratch allows more",
+        "events": f"gave more than {_size(MOST_EVENT_BYTES)} of events to record; fewer steps before the failure help",
     }.get(limit, limit)
+
+
+def cut_words(limits: Limits) -> str:
+    """For output that was longer than what is kept."""
+    return f"of its stdout and stderr the last {_size(limits.output)} were kept; --max-output keeps more"
 
 
 def _size(amount: int | None) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from autodetach.runner import proctree
@@ -40,6 +40,7 @@ class Monitor:
         self._tick = threading.Event()
         self._guard = -1
         self._cpu_before: dict[str, float] = {}
+        self._shared_before: dict[str, int] = {}
         self._usage_due = self._disk_due = 0.0
         self._thread = threading.Thread(target=self._loop, name="autodetach-monitor", daemon=True)
         self._thread.start()
@@ -52,6 +53,8 @@ class Monitor:
         """From now on, until it is over."""
         with self._wake:
             self._runs.append(run)
+        self._shared_before[run.name] = self._shared()
+        with self._wake:
             self._wake.notify()
 
     def look(self) -> None:
@@ -83,8 +86,12 @@ class Monitor:
 
     def _look_at(self, run: Run) -> None:
         if run.over:
+            if ((run.ending is None and run.ended_with) or run.stopped) and self._too_much(run, at_end=True):
+                run.ending = ("limit", "scratch")
             with self._wake:
                 self._runs.remove(run)
+            self._cpu_before.pop(run.name, None)
+            self._shared_before.pop(run.name, None)
             run.finish(lambda limit: words(limit, self._limits) if limit else "")
             run.deliver()
             self._finished(run)
@@ -105,7 +112,7 @@ class Monitor:
             self._usage_due = now + max(_USAGE_EVERY, 10 * (time.monotonic() - now))
         if runs and self._limits.scratch is not None and now >= self._disk_due:
             for run in runs:
-                if self._written(run) > self._limits.scratch:
+                if self._too_much(run):
                     self._end(run, "limit", "scratch")
             self._disk_due = now + max(_DISK_EVERY, 10 * (time.monotonic() - now))
 
@@ -137,21 +144,39 @@ class Monitor:
         ):
             self._end(run, "limit", "memory")
 
-    def _written(self, run: Run) -> int:
-        """What the run's folders hold; the copy itself, which is bounded, counts too."""
-        return _size(run.root.parent) + _size(self._scratch.temp / run.name)
+    def _too_much(self, run: Run, at_end: bool = False) -> bool:
+        """Whether the run has written more than it may; at its end also if it is just that much, because then the
+        kernel may have refused to let a file grow."""
+        most = self._limits.scratch
+        if most is None:
+            return False
+        own = _size(run.root.parent) + _size(self._scratch.temp / run.name) - run.copied
+        written = own + self._shared() - self._shared_before.get(run.name, 0)
+        return written > most or (at_end and written == most)
+
+    def _shared(self) -> int:
+        """What lies in the writable places and in no run's own: other runs' doing, or hidden there by one."""
+        with self._wake:
+            known = {name for run in self._runs for name in (run.root.parent.name, run.name)}
+            known |= {path.name for run in self._runs for path in run.paths.values()}
+        places = (self._scratch.runs, self._scratch.temp, self._scratch.caches, self._scratch.wire)
+        return sum(_size(place, known) for place in places)
 
 
-def _size(folder: Path) -> int:
+def _size(folder: Path, leave_out: Container[str] = ()) -> int:
+    """Bytes allocated below a folder; ``leave_out`` are names right in it."""
     total = 0
     queue = [str(folder)]
     while queue:
         with contextlib.suppress(OSError), os.scandir(queue.pop()) as entries:
             for entry in entries:
+                if entry.name in leave_out:
+                    continue
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         queue.append(entry.path)
                     else:
                         # What is allocated, not what a sparse file claims to be.
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
+        leave_out = ()
     return total

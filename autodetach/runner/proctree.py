@@ -40,17 +40,16 @@ def usage(pids: Iterable[int]) -> Usage:
 
 def proportional(pids: Iterable[int]) -> int:
     """Resident bytes with shared pages divided among their users: exact, and slow to ask for."""
-    total = 0
-    for pid in pids:
-        with (
-            contextlib.suppress(OSError, ValueError, IndexError),
-            open(f"/proc/{pid}/smaps_rollup", "rb") as file,
-        ):
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    total += int(line.split()[1]) * 1024
-                    break
-    return total
+    return sum(_proportional(pid) for pid in pids)
+
+
+def _proportional(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    # A process can forbid the question.
+    return usage([pid]).resident
 
 
 def inner_pid(pid: int) -> int:

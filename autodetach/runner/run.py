@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,8 +27,8 @@ class RunResult:
     ``status`` is the exit code, or minus the signal's number; None where nobody saw the end. ``stdout`` and
     ``stderr`` are the last part of what was written, terminal escapes untouched (see
     ``terminal.neutralise``). ``root`` is the scratch root the run saw as its project; it is gone by now.
-    ``limit`` says, in a full sentence, which limit struck. ``dropped`` counts events that were no valid
-    lines.
+    ``limit`` says what the program did when a limit struck, to be read after its name: "used more than …".
+    ``dropped`` counts events that were no valid lines.
     """
 
     events: tuple[dict[str, Any], ...]
@@ -40,6 +42,31 @@ class RunResult:
     dropped: int = 0
     cut: bool = False
     """Whether stdout or stderr was longer than what is kept."""
+    timeout: float = 0.0
+
+    @property
+    def death(self) -> str:
+        """How the program ended other than by its own end, to be read after its name; empty for an end in peace."""
+        if self.ended == "timeout":
+            return f"ran for more than {self.timeout:g} s; --timeout allows more"
+        if self.ended == "limit":
+            return self.limit
+        if self.ended == "lost":
+            return "ended its runner, so that the run was lost"
+        if self.ended == "signal" or self.status:
+            return f"ended with {end_in_words(self.status)}"
+        return ""
+
+
+def end_in_words(status: int | None) -> str:
+    """An exit status or minus a signal: "the signal SIGSEGV"."""
+    if status is None or status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(-status).name
+        hint = ", as the kernel does it to programs when memory runs out" if -status == signal.SIGKILL else ""
+        return f"the signal {name}{hint}"
+    return f"the signal {-status}"
 
 
 class Run:
@@ -62,9 +89,12 @@ class Run:
         self._tail = EventTail(self._fds[0])
         self._outputs = [OutputTail(fd, on_disk=limits.output_on_disk, kept=limits.output) for fd in self._fds[1:]]
         self._events: list[dict[str, Any]] = []
-        self._stopped = False
+        self.stopped = False
+        """It said that its verdict is complete."""
         self.begun = time.monotonic()
         self.deadline = self.begun + timeout
+        self.copied = 0
+        """Bytes of the copy that it started in."""
         self.pid: int | None = None
         """The id the server gave, which is another one outside its namespace."""
         self.ending: tuple[Ended, str] | None = None
@@ -120,6 +150,7 @@ class Run:
             limit=limits_words(limit),
             dropped=self._tail.dropped,
             cut=any(output.cut for output in self._outputs),
+            timeout=self.timeout,
         )
         for fd in self._fds:
             os.close(fd)
@@ -130,19 +161,21 @@ class Run:
         self._done.set()
 
     def _natural_end(self) -> tuple[Ended, str]:
-        if self._stopped:
+        if self.stopped:
             return "killed", ""  # it said that it was done, and ended before we could end it
         if self.ended_with is None:
             return "lost", ""
+        if self.ended_with == -signal.SIGXCPU:
+            return "limit", "cpu"  # the kernel was faster than our look from outside
         return ("exit" if self.ended_with >= 0 else "signal"), ""
 
     def _take(self, events: list[dict[str, Any]]) -> None:
         for event in events:
-            if self._stopped:
+            if self.stopped:
                 return
             self._events.append(event)
             if event.get("event") == STOP:
-                self._stopped = True
+                self.stopped = True
                 self._end(self, "killed", "")
             self._tell(event)
 

@@ -128,6 +128,7 @@ class Session:
         temp = self._scratch.temp / name
         temp.mkdir(mode=0o700)
         run = Run(name, root, self._scratch.wire, timeout, self._limits, on_event, self._end)
+        run.copied = self._workspace.size
         request = run.request(
             payload,
             {
@@ -194,12 +195,14 @@ class Session:
             if self._restarts > 1 + _MOST_RESTARTS:
                 raise RunError("the runner was ended by the program again and again")
             self._ready = None
+            # What lies in /dev/shm is memory and looks like disk.
+            shared_memory = min(filter(None, (self._limits.scratch, self._limits.memory)), default=None)
             policy = policy_for(
                 self._project,
                 self._interpreter,
                 self._scratch,
                 self._network,
-                self._limits.scratch,
+                shared_memory,
                 self._data,
                 self._accelerators,
             )

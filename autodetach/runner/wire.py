@@ -95,8 +95,9 @@ class OutputTail:
 
     def text(self) -> str:
         """The last ``kept`` bytes; what does not decode is replaced, escapes are left as they are."""
-        both = self._before + self._last(os.fstat(self._fd).st_size)
-        self.cut = self.cut or len(both) > self._kept
+        size = os.fstat(self._fd).st_size
+        both = self._before + self._last(size)
+        self.cut = self.cut or size > self._kept
         return both[-self._kept :].decode("utf-8", "replace")
 
     def _last(self, size: int) -> bytes:

@@ -34,6 +34,8 @@ class Workspace:
         self._serial = 0
         self._lock = threading.Lock()
         self._reflinks = True
+        self.size = 0
+        """Bytes that one copy takes on disk, once the first is made."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -95,6 +97,7 @@ class Workspace:
         folders, files = make_view(self._project.root, self._base)
         listing.folders += folders
         listing.copied = kept + files
+        self.size = sum(os.lstat(self._base / path).st_blocks * 512 for path in listing.copied)
         return listing
 
     def _copy(self, listing: Listing, root: Path) -> None:

@@ -77,7 +77,8 @@ def runs(
         last = patched.traceback.strip().splitlines()[-1:] or ["it failed"]
         return Rejected(name, f"the patched program fails: {last[0][:160]}")
     if patched.how == "":
-        return Rejected(name, "the patched program did not come to the end of its trial in time")
+        death = patched.death or "did not come to the end of its trial in time"
+        return Rejected(name, f"the patched program {death}")
     if patched.progress < progress and not (patched.how == "exit" and to_its_end):
         return Rejected(name, f"it ends after {patched.progress} steps, the reference made {progress}")
     if must_end and patched.how != "exit":

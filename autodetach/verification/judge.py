@@ -102,6 +102,8 @@ class Judge:
         self, diff: str, patched: Mapping[str, bytes], standard: Standard, same_values: bool = True
     ) -> list[Verdict]:
         """Criteria 1 to 5 on a patched project, run once; stops at the first that fails."""
+        if standard.reference is not None and standard.reference.death:
+            return [Rejected("reference", f"there is nothing to compare with: the program {standard.reference.death}")]
         failed_at = standard.broken.failure.steps if standard.broken.failure else 0
         # where nothing tells how the graph should grow, it must not grow from the first step on
         most = standard.progress + standard.to_the_end
