@@ -40,10 +40,10 @@ class Observation:
 
 
 class Experiment:
-    """A run under way; how it died, if it did, is written to ``deaths``."""
+    """A run under way. ``done`` is told what came of it."""
 
-    def __init__(self, run: Run, process: str, deaths: list[str]) -> None:
-        self._run, self._process, self._deaths = run, process, deaths
+    def __init__(self, run: Run, process: str, done: Callable[[Recording], None]) -> None:
+        self._run, self._process, self._done = run, process, done
 
     def wait(self) -> Observation:
         try:
@@ -55,7 +55,7 @@ class Experiment:
         if not seen.how:
             # a child process that trained says no word at its end, nor does what leaves by os._exit(0)
             seen = replace(seen, death=result.death, how="" if result.death else "exit")
-            self._deaths += [result.death] if result.death else []
+        self._done(seen)
         return Observation(seen, result)
 
 
@@ -70,6 +70,7 @@ class Laboratory:
         """Whether what the program means for CUDA is done on the CPU."""
         self.deaths: list[str] = []
         """How runs ended that did not come to their end: ``RunResult.death``."""
+        self._known: list[tuple[Recording, Callable[[], Experiment]]] = []
 
     def observe(
         self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
@@ -117,6 +118,11 @@ class Laboratory:
         mode = "grad-on" if interventions.keys() & KEEPING else "observe"
         return self._start(mode, horizon, None, {"interventions": interventions})
 
+    def again(self, known: Recording) -> Recording | None:
+        """The same run once more; None for a recording that is no run of this laboratory's."""
+        made = next((start for recording, start in self._known if recording is known), None)
+        return None if made is None else made().wait().recording
+
     def _start(
         self, mode: str, horizon: Horizon | None, patch: Mapping[str, bytes] | None, more: Mapping[str, Any]
     ) -> Experiment:
@@ -134,11 +140,18 @@ class Laboratory:
                 "live_from": horizon.live_from,
             }
         payload.update(more)
-        return Experiment(
-            self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event),
-            self.process,
-            self.deaths,
-        )
+
+        def start() -> Experiment:
+            run = self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event)
+            return Experiment(run, self.process, done)
+
+        def done(seen: Recording) -> None:
+            if patch is None:
+                self._known.append((seen, start))
+            if seen.death:
+                self.deaths.append(seen.death)
+
+        return start()
 
     def _event(self, event: Json) -> None:
         if event.get("event") == "step":

@@ -30,6 +30,7 @@ PATCHES = (
     "torch.autograd.graph.saved_tensors_hooks",
     "threading.Thread._bootstrap_inner",
     "multiprocessing.process.BaseProcess._bootstrap; children are forked",
+    "random.Random.__init__, numpy.random.bit_generator.randbits: who names no seed gets one",
 )
 
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}

@@ -1,6 +1,8 @@
 """One run of the program under one of the modes."""
 
+import functools
 import importlib.util
+import itertools
 import os
 import random
 import sys
@@ -21,13 +23,28 @@ MODES = {"observe": Observer, "reference": Reference, "shadow": Shadow, "grad-on
 
 
 def seed():
-    """Programs without seeds are seeded: two runs must be comparable. A program's own seeds come later and win."""
+    """Programs without seeds are seeded: two runs must be comparable. A program's own seeds come later and win.
+
+    Generators that are made without a seed (``random.Random()``, ``numpy.random.default_rng()``) would ask the system
+    for one each; they get 1, 2, 3, ...
+    """
+    numbers = itertools.count(1)
     random.seed(0)
     torch.manual_seed(0)
+    plain = random.Random.__init__
+
+    @functools.wraps(plain)
+    def init(self, x=None):
+        plain(self, next(numbers) if x is None else x)
+
+    random.Random.__init__ = init
     if importlib.util.find_spec("numpy") is not None:
         import numpy
+        import numpy.random.bit_generator as bits
 
         numpy.random.seed(0)
+        if hasattr(bits, "randbits"):
+            bits.randbits = lambda count: next(numbers)
 
 
 def run(request):

@@ -21,7 +21,7 @@ from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
-from autodetach.verification.criteria import Spread, spread
+from autodetach.verification.criteria import spread
 from autodetach.verification.judge import Standard
 
 FEW = 4
@@ -116,7 +116,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         tell(findings),
         (Plan(tuple(truncating(findings)), standard),),
         reference.progress - failure.steps,
-        _warnings(measured, observed, reference),
+        _warnings(observed, reference),
     )
 
 
@@ -132,10 +132,8 @@ def truncating(findings: Findings) -> Iterator[Candidate]:
             yield patch
 
 
-def _warnings(measured: Spread, *recordings: Recording) -> tuple[str, ...]:
+def _warnings(*recordings: Recording) -> tuple[str, ...]:
     notes = []
-    if not measured.deterministic:
-        notes.append(f"two runs of the program differ by {measured.relative:.1e}; the comparison allows for it")
     for recording in recordings:
         notes += [f"the recorder failed: {e.strip().splitlines()[-1]}" for e in recording.agent_errors[:1]]
     return tuple(dict.fromkeys(notes))

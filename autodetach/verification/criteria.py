@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autodetach.diagnosis.recording import Backward, Number, Recording
+from autodetach.diagnosis.recording import Backward, Number, Recording, Step
 from autodetach.model import FailureKind, Passed, Rejected
 
 Verdict = Passed | Rejected
@@ -14,21 +15,43 @@ Verdict = Passed | Rejected
 RTOL = 2e-5
 """Sums of gradients may be added up in another order when a graph is cut elsewhere."""
 ATOL = 1e-8
+GRADIENT_RTOL = 1e-3
+"""Of a gradient's norm, which sees what a small learning rate hides from the parameters."""
+GRADIENT_FLOOR = 0.1
+"""Of the largest gradient so far: a smaller one may be rounding alone, as a bias's is before a batch norm, and is
+measured by that."""
+MARGIN = 10
+"""How much further than two runs of the program a right patch's run may be from the reference."""
+MOST_SPREAD = GRADIENT_RTOL / MARGIN
+"""Beyond, the margin would swallow what tells a right patch from a wrong one."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far two runs of the same program differ from each other: 0 where they are the same to the bit."""
+    """How far two runs of the same program differ from each other, relatively: 0 where they are the same to the bit.
+
+    ``relative``: at most, anywhere. ``values``: in the losses before the first update. ``training``: in parameters
+    and gradients, after each step the most so far; empty where these are the same.
+    """
 
     relative: float = 0.0
+    values: float = 0.0
+    training: tuple[float, ...] = ()
 
-    @property
-    def rtol(self) -> float:
-        return max(RTOL, 10 * self.relative)
+    def at(self, step: int) -> float:
+        """What the margin adds to the tolerance of the training up to a step, which counts from 1."""
+        return MARGIN * self.training[min(step, len(self.training)) - 1] if self.training else 0.0
+
+    def rtol(self, step: int) -> float:
+        return max(RTOL, self.at(step))
 
     @property
     def deterministic(self) -> bool:
         return self.relative == 0.0
+
+    def decides(self, steps: int) -> bool:
+        """Whether the training up to a step is known well enough to tell a right patch from a wrong one."""
+        return self.at(steps) <= MARGIN * MOST_SPREAD
 
 
 def close(a: Number | None, b: Number | None, rtol: float, atol: float = ATOL) -> bool:
@@ -37,24 +60,77 @@ def close(a: Number | None, b: Number | None, rtol: float, atol: float = ATOL) -
     return a == b
 
 
-def difference(a: Number | None, b: Number | None) -> float:
-    """The relative difference of two numbers; 1 where only one of them is a number."""
+def difference(a: Number | None, b: Number | None, size: float = 0.0) -> float:
+    """The difference of two numbers relative to them, or to ``size`` if that is larger; 1 where only one of them is a
+    number."""
     if isinstance(a, float | int) and isinstance(b, float | int):
-        size = max(abs(a), abs(b))
+        size = max(abs(a), abs(b), size)
         return abs(a - b) / size if size > ATOL else 0.0
     return 0.0 if a == b else 1.0
 
 
 def spread(first: Recording, second: Recording, upto: int) -> Spread:
-    """The spread of two runs over what they have in common: losses and parameters of the first ``upto`` steps."""
-    worst = 0.0
-    for one, two in zip(_before(first, upto), _before(second, upto), strict=False):
-        for a, b in zip(one.loss, two.loss, strict=False):
-            worst = max(worst, difference(a, b))
+    """The spread of two runs over what they have in common, at most the first ``upto`` steps."""
+    values = [
+        difference(a, b)
+        for one, two in zip(_before(first, 0), _before(second, 0), strict=False)
+        for a, b in zip(one.loss, two.loss, strict=False)
+    ]
+    later = [
+        difference(a, b)
+        for one, two in zip(_before(first, upto), _before(second, upto), strict=False)
+        for a, b in zip(one.loss, two.loss, strict=False)
+    ]
+    training = list(itertools.accumulate(_apart(first, second, upto), max))
+    worst = max([*values, *later, *training[-1:]], default=0.0)
+    return Spread(worst, max(values, default=0.0), tuple(training) if any(training) else ())
+
+
+def _apart(first: Recording, second: Recording, upto: int) -> list[float]:
+    """For each step, or each backward where the program updates by hand, how far apart two runs are."""
+    if not first.steps:
+        pairs = list(zip(_passes(first), _passes(second), strict=False))[:upto]
+        return [_apart_by_hand(a, b, first, second) for a, b in pairs]
+    found, largest = [], 0.0
     for s, t in zip(first.steps[:upto], second.steps[:upto], strict=False):
+        if s.optimizer != t.optimizer or _fed_at(s) != _fed_at(t):
+            found.append(1.0)
+            continue
+        if not (s.params and t.params):
+            found.append(0.0)  # not every run measures every step
+            continue
+        largest = max(largest, _largest(s.grads))
+        apart = [difference(g, h, GRADIENT_FLOOR * largest) for g, h in zip(s.grads, t.grads, strict=True)]
         for p, q in zip(s.params, t.params, strict=False):
-            worst = max(worst, difference(p[0], q[0]), difference(p[1], q[1]) if p[0] != q[0] else 0.0)
-    return Spread(worst)
+            apart += [difference(p[0], q[0]), difference(p[1], q[1], _number(p[0]))]
+        found.append(max(apart, default=0.0))
+    return found
+
+
+def _apart_by_hand(a: Backward, b: Backward, first: Recording, second: Recording) -> float:
+    rows = [sorted(_numbers(x, trained_leaves(r))) for x, r in ((a, first), (b, second))]
+    if len(rows[0]) != len(rows[1]):
+        return 1.0
+    apart = [0.0]
+    for p, q in zip(*rows, strict=True):
+        apart += [difference(p[0], q[0]), difference(p[1], q[1], p[0]), difference(p[2], q[2])]
+    return max(apart)
+
+
+def _number(value: Number | None) -> float:
+    return abs(value) if isinstance(value, float | int) else 0.0
+
+
+def _largest(gradients: Iterable[Number | None]) -> float:
+    return max(map(_number, gradients), default=0.0)
+
+
+def _fed_at(step: Step) -> list[bool]:
+    return [norm is not None for norm in step.grads]
+
+
+def _passes(recording: Recording) -> list[Backward]:
+    return [b for b in recording.backwards if b.call == "backward"]
 
 
 def _before(recording: Recording, steps: int) -> list[Backward]:
@@ -91,12 +167,12 @@ def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdi
     name = "same values"
     known = [(b.n, b.loss) for b in broken.backwards if b.steps == 0]
     found = [b for b in patched.backwards if b.steps == 0]
+    rtol = MARGIN * allowed.values
     failure = broken.failure
     if failure is not None and failure.kind is FailureKind.NO_GRAD_FN and len(known) == failure.backwards < len(found):
         for was, value in zip(broken.failure_values, found[len(known)].loss, strict=False):
-            if not close(was, value, allowed.rtol):
+            if not close(was, value, max(RTOL, rtol)):
                 return Rejected(name, f"the loss that had no graph is {value}, not {was}")
-    rtol = 0.0 if allowed.deterministic else allowed.rtol
     for (number, want), got in zip(known, found, strict=False):
         if len(want) == len(got.loss) and not all(close(a, b, rtol, 0.0) for a, b in zip(want, got.loss, strict=True)):
             return Rejected(name, f"backward {number} starts from the loss {got.loss[0]}, not {want[0]}")
@@ -110,21 +186,31 @@ def same_training(patched: Recording, reference: Recording, allowed: Spread) -> 
         return _same_training_by_hand(patched, reference, allowed)
     if len(patched.steps) < len(reference.steps):
         return Rejected(name, f"{len(patched.steps)} optimizer steps, the reference makes {len(reference.steps)}")
+    largest = 0.0
     for want, got in zip(reference.steps, patched.steps, strict=False):
         if want.optimizer != got.optimizer or len(want.params) != len(got.params):
             return Rejected(name, f"at step {want.n} another optimizer steps")
-        fed = [g is not None for g in got.grads]
-        wanted = [g is not None for g in want.grads]
-        if fed != wanted:
-            count = sum(a != b for a, b in zip(fed, wanted, strict=False))
+        if _fed_at(want) != _fed_at(got):
+            count = sum(a != b for a, b in zip(_fed_at(got), _fed_at(want), strict=False))
             return Rejected(name, f"at step {want.n} {count} parameters are fed otherwise than in the reference")
-        for p, q in zip(want.params, got.params, strict=True):
-            if not (close(p[0], q[0], allowed.rtol) and close(p[1], q[1], allowed.rtol, 1e-7)):
-                return Rejected(name, f"from step {want.n} on the parameters differ from the reference")
+        if not _same_parameters(want, got, allowed):
+            return Rejected(name, f"from step {want.n} on the parameters differ from the reference")
+        largest = max(largest, _largest(want.grads))
+        rtol, floor = GRADIENT_RTOL + allowed.at(want.n), GRADIENT_FLOOR * largest
+        if any(difference(g, h, floor) > rtol for g, h in zip(want.grads, got.grads, strict=True)):
+            return Rejected(name, f"from step {want.n} on the gradients differ from the reference")
     measured, steps = sum(bool(step.params) for step in reference.steps), len(reference.steps)
     if measured < steps:
         return Passed(name, f"{measured} of {steps} steps compared, all from the failure on, and equal")
     return Passed(name, f"{steps} steps equal")
+
+
+def _same_parameters(want: Step, got: Step, allowed: Spread) -> bool:
+    rtol, more = allowed.rtol(want.n), allowed.at(want.n)
+    return all(
+        close(p[0], q[0], rtol) and close(p[1], q[1], rtol, 1e-7 + more * _number(p[0]))
+        for p, q in zip(want.params, got.params, strict=True)
+    )
 
 
 def trained_leaves(recording: Recording) -> frozenset[str]:
@@ -141,18 +227,21 @@ def trained_leaves(recording: Recording) -> frozenset[str]:
 def _same_training_by_hand(patched: Recording, reference: Recording, allowed: Spread) -> Verdict:
     name = "same training"
     want_names, got_names = trained_leaves(reference), trained_leaves(patched)
-    wants = [b for b in reference.backwards if b.call == "backward"]
-    gots = [b for b in patched.backwards if b.call == "backward"]
+    wants, gots = _passes(reference), _passes(patched)
     if len(gots) < len(wants):
         return Rejected(name, f"{len(gots)} backward passes, the reference makes {len(wants)}")
-    for want, got in zip(wants, gots, strict=False):
+    for n, (want, got) in enumerate(zip(wants, gots, strict=False), 1):
         rows = [sorted(_numbers(b, names)) for b, names in ((want, want_names), (got, got_names))]
-        alike = len(rows[0]) == len(rows[1]) and all(
-            close(a, b, allowed.rtol, 1e-7) for x, y in zip(*rows, strict=True) for a, b in zip(x, y, strict=True)
-        )
-        if not alike:
+        if not _same_rows(*rows, allowed, n):
             return Rejected(name, f"from backward {want.n} on the parameters differ from the reference")
     return Passed(name, f"{len(wants)} backward passes equal")
+
+
+def _same_rows(want: list[tuple[float, ...]], got: list[tuple[float, ...]], allowed: Spread, n: int) -> bool:
+    rtol, more = allowed.rtol(n), allowed.at(n)
+    return len(want) == len(got) and all(
+        close(a, b, rtol, 1e-7 + more * x[0]) for x, y in zip(want, got, strict=True) for a, b in zip(x, y, strict=True)
+    )
 
 
 def _numbers(backward: Backward, names: frozenset[str]) -> list[tuple[float, ...]]:
@@ -221,9 +310,8 @@ def same_first_step(patched: Recording, broken: Recording, allowed: Spread) -> V
     got = patched.steps[0] if patched.steps else None
     if got is None or len(got.params) != len(want.params):
         return Rejected(name, "the first optimizer step is another one")
-    for p, q in zip(want.params, got.params, strict=True):
-        if not (close(p[0], q[0], allowed.rtol) and close(p[1], q[1], allowed.rtol, 1e-7)):
-            return Rejected(name, "already the first step leads to other parameters")
+    if not _same_parameters(want, got, allowed):
+        return Rejected(name, "already the first step leads to other parameters")
     return Passed(name)
 
 
@@ -237,10 +325,11 @@ def _same_first_gradients(patched: Recording, broken: Recording, allowed: Spread
     rows = [
         sorted(_numbers(r.backwards[0], frozenset(n for n, _, _ in r.backwards[0].leaves))) for r in (broken, patched)
     ]
-    alike = len(rows[0]) == len(rows[1]) and all(
-        close(a, b, allowed.rtol, 1e-7) for x, y in zip(*rows, strict=True) for a, b in zip(x, y, strict=True)
+    return (
+        Passed(name)
+        if _same_rows(*rows, allowed, 1)
+        else Rejected(name, "already the first backward gives other gradients")
     )
-    return Passed(name) if alike else Rejected(name, "already the first backward gives other gradients")
 
 
 def fresh_weights(patched: Recording) -> Verdict:

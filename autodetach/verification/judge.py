@@ -49,7 +49,7 @@ class Judge:
 
     def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "") -> None:
         self._laboratory, self._book, self._below = laboratory, book, below
-        self._known: dict[tuple[str, bool], Trial] = {}
+        self._known: dict[tuple[str, bool, Spread], Trial] = {}
         self._seen: dict[tuple[str, int, bool], Recording] = {}
 
     def run_of(self, diff: str) -> Recording | None:
@@ -64,15 +64,16 @@ class Judge:
         except SourceError as error:
             return Trial(candidate, "", (Rejected("only the intended change", str(error)),), None, 0.0)
         diff = self._diff(patched)
-        if (diff, standard.excuse_growth) in self._known:
-            return self._known[diff, standard.excuse_growth]
+        key = (diff, standard.excuse_growth, standard.spread)
+        if key in self._known:
+            return self._known[key]
         verdicts = [self.intended(candidate, patched)]
         if isinstance(verdicts[0], Passed):
             verdicts += self.judge(diff, patched, standard, candidate.same_values)
         failed = any(isinstance(v, Rejected) for v in verdicts)
         level = None if failed else _weaker(candidate.level, standard.level)
         trial = Trial(candidate, diff, tuple(verdicts), level, time.monotonic() - begun)
-        self._known[diff, standard.excuse_growth] = trial
+        self._known[key] = trial
         return trial
 
     def _diff(self, patched: Mapping[str, bytes]) -> str:
