@@ -232,7 +232,7 @@ def _same_training_by_hand(patched: Recording, reference: Recording, allowed: Sp
         return Rejected(name, f"{len(gots)} backward passes, the reference makes {len(wants)}")
     for n, (want, got) in enumerate(zip(wants, gots, strict=False), 1):
         rows = [sorted(_numbers(b, names)) for b, names in ((want, want_names), (got, got_names))]
-        if not _same_rows(*rows, allowed, n):
+        if not _same_rows(rows[0], rows[1], allowed, n):
             return Rejected(name, f"from backward {want.n} on the parameters differ from the reference")
     return Passed(name, f"{len(wants)} backward passes equal")
 
@@ -322,14 +322,12 @@ def _same_first_gradients(patched: Recording, broken: Recording, allowed: Spread
         return Passed(name, "the broken program made no step")
     if not patched.backwards:
         return Rejected(name, "there is no backward pass")
-    rows = [
+    want, got = (
         sorted(_numbers(r.backwards[0], frozenset(n for n, _, _ in r.backwards[0].leaves))) for r in (broken, patched)
-    ]
-    return (
-        Passed(name)
-        if _same_rows(*rows, allowed, 1)
-        else Rejected(name, "already the first backward gives other gradients")
     )
+    if not _same_rows(want, got, allowed, 1):
+        return Rejected(name, "already the first backward gives other gradients")
+    return Passed(name)
 
 
 def fresh_weights(patched: Recording) -> Verdict:
