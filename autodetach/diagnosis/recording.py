@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import keyword
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -356,8 +358,80 @@ def _chain(rows: Any) -> Chain:
     return tuple(Frame(_span(row[:5]), str(row[5]), bool(row[6])) for row in rows)
 
 
+def _word(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _ids(values: Any) -> frozenset[int]:
+    return frozenset(int(value) for value in values)
+
+
 def _two(values: Any) -> tuple[int, int]:
     return int(values[0]), int(values[1])
+
+
+def _number(value: Any) -> Number | None:
+    """A measurement: a float, or the word for one that JSON cannot carry."""
+    if value is None:
+        return None
+    return value[:20] if isinstance(value, str) else float(value)
+
+
+def _numbers(values: Any) -> tuple[Number, ...]:
+    found = [_number(value) for value in values]
+    return tuple(value for value in found if value is not None)
+
+
+def _print(values: Any) -> tuple[Number, Number]:
+    """A fingerprint: norm and projection."""
+    norm, projection = _numbers(values[:2])
+    return norm, projection
+
+
+def _path(values: Any) -> tuple[int | str, ...]:
+    """The way into a value or among the operands of a call."""
+    if not isinstance(values, list) or not all(isinstance(step, int | str) for step in values):
+        raise TypeError("no path")
+    return tuple(values)
+
+
+def _structure(value: Any, depth: int = 8) -> Any:
+    """A value's shape, as ``agent/probes.py`` tells it. Raises TypeError or ValueError for what it never tells."""
+    match value:
+        case "tensor" | "other":
+            return value
+        case ["tuple" | "list" as kind, list(parts)] if depth:
+            return [kind, [_structure(part, depth - 1) for part in parts]]
+        case ["dict", dict(parts)] if depth:
+            return ["dict", {str(name): _structure(part, depth - 1) for name, part in parts.items()}]
+        case ["namedtuple", str(name), list(fields)] if depth:
+            named = [[_identifier(field), _structure(part, depth - 1)] for field, part in fields]
+            return ["namedtuple", _identifier(name), named]
+    raise TypeError("no structure")
+
+
+def _identifier(name: Any) -> str:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise TypeError("no identifier")
+    return name
+
+
+def _code(path: Any) -> str:
+    """The code of a variable, or of attributes and entries below it, which patches take over as it is.
+
+    Raises TypeError or ValueError (a SyntaxError is none) for anything else.
+    """
+    try:
+        node: ast.AST = ast.parse(str(path), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError("no path") from error
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            raise TypeError("no path")
+        node = node.value
+    if not isinstance(node, ast.Name) or "\n" in path or "#" in path:
+        raise TypeError("no path")
+    return str(path)
 
 
 def _since(rows: Any) -> tuple[tuple[str, int, bool], ...]:
@@ -372,10 +446,10 @@ def _leaf(row: Json) -> Leaf:
     return Leaf(
         number=int(row["leaf"]),
         holders=tuple(_two(held) for held in row.get("holders") or ()),
-        site=row.get("site"),
+        site=_word(row.get("site")),
         anonymous=bool(row.get("anonymous")),
         parameter=bool(row.get("parameter")),
-        shape=tuple(row.get("shape") or ()),
+        shape=tuple(int(size) for size in row.get("shape") or ()),
     )
 
 
@@ -386,16 +460,16 @@ def _root(row: Json) -> Root:
         since=_since(row.get("since")),
         dead=tuple(
             Dead(
-                d["state"],
-                d["node"],
-                d.get("site"),
+                str(d["state"]),
+                str(d["node"]),
+                _word(d.get("site")),
                 _two(d["made"]),
                 _since(d.get("since")),
-                tuple(d.get("names") or ()),
+                tuple(str(name) for name in d.get("names") or ()),
             )
             for d in row.get("dead") or ()
         ),
-        states=dict(row.get("states") or {}),
+        states={str(state): int(count) for state, count in dict(row.get("states") or {}).items()},
         leaves=tuple(_leaf(leaf) for leaf in row.get("leaves") or ()),
         birth=_birth(row.get("birth")),
         fed=bool(row.get("fed")),
@@ -429,11 +503,13 @@ class _Reader:
             Step(
                 n=int(e["n"]),
                 optimizer=int(e["optimizer"]),
-                params=tuple((p[0], p[1]) for p in e["params"] or ()),
-                grads=tuple(_MARKED[g] if isinstance(g, str) and g in _MARKED else g for g in e["grads"] or ()),
+                params=tuple(_print(p) for p in e["params"] or ()),
+                grads=tuple(
+                    _MARKED[g] if isinstance(g, str) and g in _MARKED else _number(g) for g in e["grads"] or ()
+                ),
                 backwards=int(e["backwards"]),
-                uses=tuple(frozenset(u) for u in e.get("uses") or ()),
-                lost=tuple(frozenset(u) for u in e.get("lost") or ()),
+                uses=tuple(_ids(u) for u in e.get("uses") or ()),
+                lost=tuple(_ids(u) for u in e.get("lost") or ()),
                 site=str(e.get("site") or ""),
                 devices=tuple(str(d) for d in e.get("devices") or ()),
             )
@@ -446,10 +522,10 @@ class _Reader:
                 call=str(e["call"]),
                 site=str(e["site"]),
                 steps=int(e["steps"]),
-                loss=tuple(e.get("loss") or ()),
+                loss=_numbers(e.get("loss") or ()),
                 retain=bool(e["retain"]),
                 create=bool(e["create"]),
-                leaves=tuple((str(n), g, (f[0], f[1])) for n, g, f in e.get("leaves") or ()),
+                leaves=tuple((str(n), _number(g), _print(f)) for n, g, f in e.get("leaves") or ()),
                 outdated=str(e["outdated"]) if e.get("outdated") is not None else None,
                 devices=tuple(str(d) for d in e.get("devices") or ()),
             )
@@ -462,14 +538,14 @@ class _Reader:
                 birth=_birth(e.get("birth")),
                 site=str(e["site"]),
                 call=str(e["call"]),
-                operand=tuple(e["operand"]),
+                operand=_path(e["operand"]),
                 state=str(e["state"]),
                 in_place=bool(e["in_place"]),
                 made=_two(e.get("made") or (0, 0)),
                 read=_two(e["read"]),
                 since=_since(e.get("since")),
                 leaves=tuple(_leaf(leaf) for leaf in e.get("leaves") or ()),
-                history=frozenset(e.get("history") or ()),
+                history=_ids(e.get("history") or ()),
                 scalar=bool(e.get("scalar")),
                 read_before=bool(e.get("read_before")),
                 past=tuple(str(s) for s in e.get("past") or ()),
@@ -477,21 +553,23 @@ class _Reader:
         )
 
     def _reached(self, e: Json, _: Any) -> None:
-        self.reached[int(e["backward"])] = {int(i): frozenset(places) for i, places in e["pairs"].items()}
+        self.reached[int(e["backward"])] = {int(i): _ids(places) for i, places in e["pairs"].items()}
 
     def _flow(self, e: Json, _: Any) -> None:
         birth = _birth(e["birth"])
         if birth is not None:
-            places = frozenset(int(i) for i in e.get("places") or ())
-            self.lists["flows"].append(Flow(birth, e["site"], e["call"], tuple(e["operand"]), _two(e["read"]), places))
+            places = _ids(e.get("places") or ())
+            self.lists["flows"].append(
+                Flow(birth, str(e["site"]), str(e["call"]), _path(e["operand"]), _two(e["read"]), places)
+            )
 
     def _place(self, e: Json, _: Any) -> None:
         number = int(e["id"])
         watched = frozenset((str(s), int(d), int(o)) for s, d, o in e["watched"])
-        self.places[number] = Place(number, _span(e["point"]), tuple(e["path"]), e["structure"], watched)
+        self.places[number] = Place(number, _span(e["point"]), _path(e["path"]), _structure(e["structure"]), watched)
 
     def _others(self, e: Json, _: Any) -> None:
-        self.others[_span(e["point"]), tuple(e["path"])] = int(e["count"])
+        self.others[_span(e["point"]), _path(e["path"])] = int(e["count"])
 
     def _holder(self, e: Json, _: Any) -> None:
         number = int(e["id"])
@@ -499,16 +577,16 @@ class _Reader:
             number,
             _span(e["frame"]),
             str(e["function"]),
-            str(e["path"]),
+            _code(e["path"]),
             e["scope"] == "global",
-            e["structure"],
+            _structure(e["structure"]),
             bool(e["parameter"]),
-            tuple((str(owner), str(method)) for owner, method in e["methods"]),
-            tuple(str(name) for name in e["resets"]),
+            tuple((_code(owner), _identifier(method)) for owner, method in e["methods"]),
+            tuple(_identifier(name) for name in e["resets"]),
         )
 
     def _held(self, e: Json, _: Any) -> None:
-        rows = ((int(holder), tuple(path), _birth(birth)) for holder, path, birth in e["rows"])
+        rows = ((int(holder), _path(path), _birth(birth)) for holder, path, birth in e["rows"])
         self.held[int(e["backward"])] = frozenset((h, p, b) for h, p, b in rows if b is not None)
 
     def _random(self, e: Json, _: Any) -> None:
@@ -517,14 +595,14 @@ class _Reader:
     def _uncut(self, e: Json, _: Any) -> None:
         for name in ("apart", "drawn", "collected"):
             self.fields[name] = frozenset(
-                (str(s), int(d), int(o), str(r), str(c), tuple(p)) for s, d, o, r, c, p in e[name]
+                (str(s), int(d), int(o), str(r), str(c), _path(p)) for s, d, o, r, c, p in e[name]
             )
 
     def _fed(self, e: Json, _: Any) -> None:
-        self.fields["fed"] = frozenset(int(i) for i in e["pairs"])
+        self.fields["fed"] = _ids(e["pairs"])
 
     def _silenced(self, e: Json, _: Any) -> None:
-        self.fields["silenced"] = frozenset(int(i) for i in e["pairs"])
+        self.fields["silenced"] = _ids(e["pairs"])
 
     def _root(self, e: Json, _: Any) -> None:
         self.lists["stale_roots"].append(_root(e))
@@ -546,7 +624,8 @@ class _Reader:
 
     def _shadow(self, e: Json, _: Any) -> None:
         self.fields["shades"] = tuple(
-            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), w, str(x)) for s, c, r, g, i, p, w, x in e["nodes"]
+            Shade(str(s), str(c), str(r), bool(g), bool(i), bool(p), _word(w), str(x))
+            for s, c, r, g, i, p, w, x in e["nodes"]
         )
         self.fields["left"] = tuple((str(s), str(c)) for s, c in e.get("left") or ())
 

@@ -80,6 +80,10 @@ def read_patch(text: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     ``UsageError`` for a text that is no patch or does not fit exactly (no offsets, no fuzz), ``RefusedError``
     for one that leaves the project, creates, deletes, renames or copies files, changes modes, or is binary.
     """
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise UsageError(f"not a unified diff: {error}") from None
     refused = _REFUSED.search(_outside_hunks(text))
     if refused:
         raise RefusedError(f"the patch does more than change text files: {refused[0]}")

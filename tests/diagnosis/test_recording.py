@@ -143,3 +143,53 @@ def test_a_failure_of_an_unknown_kind_or_place(real_events):
     failure = one_of_each(real_events["observe"])["failure"]
     assert read([{**failure, "kind": "martian"}]).failure is None
     assert read([failure]).failure.chain == ()
+
+
+# -- what becomes code ------------------------------------------------------------------------------------------------
+
+HOLDER = {"event": "holder", "id": 1, "frame": ["t.py", 1, 0, 1, 1], "function": "f", "path": "net.rnn.h",
+          "scope": "local", "structure": "tensor", "methods": [["net", "detach_state"]],
+          "resets": ["reset"], "parameter": False}  # fmt: skip
+PATHS = ["h", "self.h", "self.layers[0].h", "state['h']", "h[0][1]"]
+INJECTED = [
+    "",
+    "h; import os",
+    "h)\nimport os",
+    "os.system('x')",
+    "a[os.x()]",
+    "h # x",
+    "(h)[f()]",
+    "lambda: 0",
+    "a[b]",
+    "h\n",
+    5,
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_names_of_the_program_are_taken_over(path):
+    assert read([{**HOLDER, "path": path}]).holders[1].path == path
+    assert read([{**HOLDER, "methods": [[path, "detach_"]]}]).holders[1].methods == ((path, "detach_"),)
+
+
+@pytest.mark.parametrize("path", INJECTED, ids=str)
+def test_what_is_no_name_gets_into_no_patch(path):
+    assert not read([{**HOLDER, "path": path}]).holders
+    assert not read([{**HOLDER, "methods": [[path, "detach_"]]}]).holders
+    assert not read([{**HOLDER, "methods": [["h", path]]}]).holders
+    assert not read([{**HOLDER, "resets": [path]}]).holders
+    assert not read([{**HOLDER, "structure": ["namedtuple", path, []]}]).holders
+    assert not read([{**HOLDER, "structure": ["namedtuple", "State", [[path, "tensor"]]]}]).holders
+
+
+def test_numbers_that_no_float_holds_are_dropped():
+    step = {"event": "step", "n": 1, "optimizer": 0, "params": [[1, 2]], "grads": [1], "backwards": 1}
+    assert read([step]).steps[0].params == ((1.0, 2.0),)
+    for bad in (
+        {"params": [[10**400, 1]]},
+        {"params": [[[], 1]]},
+        {"params": [[1]]},
+        {"grads": [10**400]},
+        {"grads": [{}]},
+    ):
+        assert not read([{**step, **bad}]).steps

@@ -57,7 +57,6 @@ ODD = [None, 5, [], ["list"], ["tuple", 5], ["dict", [1]], ["namedtuple", "S", [
 
 
 @pytest.mark.parametrize("structure", ODD, ids=str)
-@pytest.mark.xfail(strict=True, reason="a place's structure is believed as a run tells it: marking it raises")
 def test_a_structure_that_no_recorder_tells_is_dropped(structure):
     event = {
         "event": "place",

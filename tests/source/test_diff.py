@@ -2,11 +2,11 @@ import os
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autodetach.errors import RefusedError, UsageError
-from autodetach.source.diff import read_patch, unified_diff
+from autodetach.source.diff import patched_names, read_patch, size_of, unified_diff
 
 CASES = {
     "a.py": (b"a\nb\nc\n", b"a\nB\nc\n"),
@@ -116,3 +116,31 @@ HUNK = "@@ -2 +2 @@\n-b\n+B\n"
 def test_patches_that_are_not_taken(patch, error, message):
     with pytest.raises(error, match=message):
         read_patch(patch, BEFORE)
+
+
+WRITTEN = [
+    unified_diff(BEFORE, AFTER),
+    f"diff --git a/a.py b/a.py\nindex 1..2 100644\n--- a/a.py\t2020\n+++ b/a.py\t2020\n{HUNK}",
+    "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n\\ No newline at end of file\n",
+]
+PIECES = ["--- ", "+++ ", "@@ ", "@@ -0,0 +0,0 @@\n", "@@ -1 +1 @@\n", "@@ -99999999999999999999 +1 @@\n", "\r", "\n",
+          '"', "\\", "\\777", "/dev/null", "a/", "b/", "../", "/etc/", "\0", "\udcff", "\u2028", "\x0c", "-1", "+1",
+          "rename from a\n", "Binary files a and b differ\n", "new file mode 100644\n",
+          "\\ No newline at end of file\n"]  # fmt: skip
+EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 20), st.sampled_from([*PIECES, ""])), max_size=6)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(WRITTEN) | st.text(), EDITS)
+def test_whatever_claims_to_be_a_patch_is_taken_or_refused(text, edits):
+    for where, length, piece in edits:
+        at = int(where * len(text))
+        text = text[:at] + piece + text[at + length :]
+    try:
+        taken = read_patch(text, BEFORE)
+    except (UsageError, RefusedError) as error:
+        assert str(error)
+    else:
+        assert taken and taken.keys() <= BEFORE.keys()
+    assert not any(name.startswith("/") or ".." in name.split("/") for name in patched_names(text))
+    assert min(size_of(text)) >= 0
