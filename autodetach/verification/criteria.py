@@ -22,6 +22,8 @@ GRADIENT_FLOOR = 0.1
 measured by that."""
 MARGIN = 10
 """How much further than two runs of the program a right patch's run may be from the reference."""
+AHEAD = 2
+"""Steps whose spread counts for one before: by chance two runs may hardly differ in a single step."""
 MOST_SPREAD = GRADIENT_RTOL / MARGIN
 """Beyond, the margin would swallow what tells a right patch from a wrong one."""
 
@@ -40,7 +42,7 @@ class Spread:
 
     def at(self, step: int) -> float:
         """What the margin adds to the tolerance of the training up to a step, which counts from 1."""
-        return MARGIN * self.training[min(step, len(self.training)) - 1] if self.training else 0.0
+        return MARGIN * self.training[min(step + AHEAD, len(self.training)) - 1] if self.training else 0.0
 
     def rtol(self, step: int) -> float:
         return max(RTOL, self.at(step))

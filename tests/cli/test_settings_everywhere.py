@@ -29,6 +29,7 @@ OF_ONE_CALL = {
 VALUES = {
     "timeout": ("7", 7.0),
     "steps": ("5", 5),
+    "max_processes": ("5", 5),
     "isolation": ("'none'", "none"),
     "device": ("'cpu'", "cpu"),
     "output_format": ("'json'", "json"),
