@@ -619,7 +619,7 @@ class _Reader:
         self.fields["failure_call"] = str(e["call"])
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
-        self.fields["failure_values"] = tuple(e.get("values") or ())
+        self.fields["failure_values"] = _numbers(e.get("values") or ())
         self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
 
     def _shadow(self, e: Json, _: Any) -> None:
