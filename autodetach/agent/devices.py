@@ -664,12 +664,13 @@ def _autograd(redirection):
         return redirection.follow([*tensors(outputs)], plain_grad(outputs, *args, **kwargs))
 
     torch.autograd.grad = grad
-    plain_subclass = torch.Tensor._make_subclass
+    plain_new = torch.nn.Parameter.__new__
 
-    def make_subclass(cls, data, *args, **kwargs):
-        return redirection.put(plain_subclass(cls, data, *args, **kwargs), redirection.home(data))
+    @functools.wraps(plain_new)
+    def new(cls, data=None, *args, **kwargs):
+        return redirection.put(plain_new(cls, data, *args, **kwargs), redirection.home(data))
 
-    torch.Tensor._make_subclass = staticmethod(make_subclass)
+    torch.nn.Parameter.__new__ = staticmethod(new)
 
 
 def _modules(redirection):

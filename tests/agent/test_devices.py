@@ -155,6 +155,21 @@ assert m.weight.is_cuda and m.weight.dtype == torch.float64
 m = nn.Linear(2, 2).cuda().half()
 m(torch.ones(1, 2).cuda().half()).sum().backward()
 assert m.weight.grad.dtype == torch.float16
+=== checkpoint
+from torch.utils.checkpoint import checkpoint
+m = nn.Linear(2, 2).cuda()
+x = torch.ones(1, 2, device='cuda', requires_grad=True)
+for reentrant in (True, False):
+    checkpoint(m, x, use_reentrant=reentrant).sum().backward()
+with torch.autocast('cuda'):
+    y = checkpoint(m, x, use_reentrant=False)
+assert y.is_cuda and y.dtype == torch.float16
+y.sum().backward()
+assert m.weight.grad.tolist() == [[3, 3], [3, 3]]
+=== the compiler
+import torch._dynamo, torch._inductor
+m = torch.compile(nn.Linear(2, 2).cuda(), backend='eager')
+assert m(torch.ones(1, 2).cuda()).shape == (1, 2)
 === module there and back
 m = nn.BatchNorm1d(2).cuda().cpu()
 assert not m.weight.is_cuda and (not m.running_mean.is_cuda)
