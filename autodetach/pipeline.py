@@ -158,6 +158,7 @@ def _opened(settings: Settings, progress: Progress) -> Iterator[_Work]:
         data=settings.data,
         accelerators=settings.device != "cpu",
         meanwhile=_load_the_rest,
+        arguments=settings.args,
         without=settings.without,
         limits=_limits(settings),
     )

@@ -1,5 +1,10 @@
-"""Installs the recorder into torch: each patch as small as it can be."""
+"""Installs the recorder into torch: each patch as small as it can be.
 
+The patches are there before the program's imports, which may keep torch's functions by name; the recorder comes when a
+run begins. Without one they do nothing.
+"""
+
+import contextlib
 import functools
 import multiprocessing
 import multiprocessing.context
@@ -14,12 +19,53 @@ from .deserted import child_died, thread_died
 from .program import hide_own_frames
 
 
-def install(recorder, mode_class):
-    _backward(recorder)
-    _function_apply(recorder)
-    _optimizers(recorder, mode_class)
-    _threads(recorder, mode_class)
-    _processes(recorder)
+class _Nobody:
+    """Records nothing: before a run, while the server imports what the program will."""
+
+    paused = True
+
+    def retained(self, call, wanted):
+        return wanted
+
+    created = retained
+
+    def backward(self, plain, call, roots, args, kwargs, retain, create):
+        return plain(*args, **kwargs)
+
+    def stepping(self, args, kwargs):
+        return contextlib.nullcontext()
+
+    def nothing(self, *_):
+        pass
+
+    optimizer_number = zeroed = before_step = after_step = nothing
+
+
+class _NoMode(contextlib.nullcontext):
+    aside = contextlib.nullcontext
+
+
+recorder, mode_class = _Nobody(), _NoMode
+_prepared = False
+
+
+def prepare():
+    """Put the patches in place; the first call alone does something."""
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        _backward()
+        _function_apply()
+        _optimizers()
+        _threads()
+        _processes()
+
+
+def install(the_recorder, the_mode_class):
+    """From now on ``the_recorder`` is told; threads of the program enter a mode of ``the_mode_class``."""
+    global recorder, mode_class
+    recorder, mode_class = the_recorder, the_mode_class
+    prepare()
 
 
 def _roots(tensors):
@@ -30,7 +76,7 @@ def _roots(tensors):
     return []
 
 
-def _backward(recorder):
+def _backward():
     plain_backward, plain_grad = torch.autograd.backward, torch.autograd.grad
 
     @functools.wraps(plain_backward)
@@ -57,7 +103,7 @@ def _backward(recorder):
     torch.autograd.backward, torch.autograd.grad = backward, grad
 
 
-def _function_apply(recorder):
+def _function_apply():
     plain = torch.autograd.Function.__dict__["apply"].__func__
 
     @functools.wraps(plain)
@@ -69,7 +115,7 @@ def _function_apply(recorder):
     torch.autograd.Function.apply = classmethod(apply)
 
 
-def _optimizers(recorder, mode_class):
+def _optimizers():
     base = torch.optim.Optimizer
     plain_init, plain_zero = base.__init__, base.zero_grad
     plain_module_zero = torch.nn.Module.zero_grad
@@ -105,11 +151,11 @@ def _optimizers(recorder, mode_class):
 
     base.__init__, base.zero_grad, torch.nn.Module.zero_grad = init, zero_grad, module_zero_grad
     base.profile_hook_step = staticmethod(profile_hook_step)
-    register_optimizer_step_pre_hook(recorder.before_step)
-    register_optimizer_step_post_hook(recorder.after_step)
+    register_optimizer_step_pre_hook(lambda *args: recorder.before_step(*args))
+    register_optimizer_step_post_hook(lambda *args: recorder.after_step(*args))
 
 
-def _threads(recorder, mode_class):
+def _threads():
     """A torch function mode is per thread: enter it in the program's own threads too."""
     plain = threading.Thread._bootstrap_inner
 
@@ -131,7 +177,7 @@ def _threads(recorder, mode_class):
     threading.Thread._bootstrap_inner = bootstrap
 
 
-def _processes(recorder):
+def _processes():
     """Children are forked, so that they inherit the recorder; a spawned interpreter would know nothing of it."""
     base = multiprocessing.process.BaseProcess
     plain_bootstrap = base._bootstrap

@@ -50,8 +50,12 @@ def load_package():
 
 def become_subreaper():
     """Orphans of a run are handed to this process, so that it can end them."""
+    prctl(36, 1)
+
+
+def prctl(option, value):
     try:
-        ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
     except (OSError, AttributeError):
         pass
 
@@ -242,7 +246,8 @@ class Server:
 
 
 def main():
-    """``serve.py [PLAN]``: a JSON object. ``without``: ways of being faster to leave out, see docs/developing.md."""
+    """``serve.py [PLAN]``: a JSON object of ``program`` (see ``ahead.imports``), whose imports are made once for all
+    runs, and ``without``, the ways of being faster to leave out (docs/developing.md)."""
     plan = as_request(sys.argv[1]) if len(sys.argv) > 1 else {}
     without = plan.get("without") or ()
     out = os.dup(1)
@@ -277,6 +282,8 @@ def main():
         dynamo.install()
     else:
         import_dynamo()
+    if plan.get("program") and "imports" not in without:
+        import_ahead(plan["program"])
     become_subreaper()
     gc.collect()
     gc.freeze()  # torch's own objects are no garbage of the program's: a run's collections need not look at them
@@ -287,6 +294,37 @@ def main():
     finally:
         server._end_orphans()
     return 0
+
+
+def import_ahead(program):
+    """Fork a process that makes the program's imports and serves in our place; we serve where it cannot."""
+    from _autodetach_agent import ahead, hooks
+
+    hooks.prepare()
+    if not ahead.wanted(program)[1]:
+        return
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        prctl(1, signal.SIGKILL)  # it ends with us
+        try:
+            ahead.make(program)
+        except BaseException as error:
+            sys.stderr.write(f"no imports ahead: {type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+            os._exit(1)
+        os.write(writer, b"1")
+        os.close(writer)
+        return
+    os.close(writer)
+    made = select.select([reader], [], [], ahead.LONGEST)[0] and os.read(reader, 1)
+    os.close(reader)
+    if made:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 0xFF)
+    for process in [*descendants(pid), pid]:
+        Server._signal(process, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def cuda_devices(torch):

@@ -40,9 +40,9 @@ class Session:
 
     Where ``isolation`` chooses landlock or bubblewrap the server and all its runs are confined together. A
     server that dies is started again for the next run. While the server imports torch, ``meanwhile`` is called.
-    ``without`` names ways of being faster that are left out (``settings.SPEEDUPS``); ``serve`` is for tests.
-    Entering raises InterpreterError if the interpreter has no torch, RunError if the server cannot be started,
-    RefusedError if the isolation asked for is not to be had.
+    ``arguments`` are the program's. ``without`` names ways of being faster that are left out
+    (``settings.SPEEDUPS``); ``serve`` is for tests. Entering raises InterpreterError if the interpreter has no
+    torch, RunError if the server cannot be started, RefusedError if the isolation asked for is not to be had.
     """
 
     info: ServerInfo
@@ -59,6 +59,7 @@ class Session:
         data: Iterable[Path] = (),
         accelerators: bool = True,
         meanwhile: Callable[[], None] = lambda: None,
+        arguments: Iterable[str] = (),
         without: Iterable[str] = (),
         serve: Path = SERVE,
     ) -> None:
@@ -66,7 +67,7 @@ class Session:
         self._isolation, self._network, self._env = isolation, allow_network, tuple(env)
         self._data, self._accelerators = tuple(data), accelerators
         self._limits = limits or Limits()
-        self._meanwhile, self._without = meanwhile, frozenset(without)
+        self._meanwhile, self._arguments, self._without = meanwhile, tuple(arguments), frozenset(without)
         self._marker = secrets.token_hex(12)
         self._lock = threading.RLock()
         self._heard = threading.Condition(self._lock)
@@ -117,6 +118,8 @@ class Session:
         Raises RunError if the server or the copy cannot be had, SourceError for a patch that leaves the
         project.
         """
+        if "server" in self._without and self._serial and all(run.over for run in self._runs.values()):
+            self._escalate()
         with self._lock:
             if self._server is None:
                 self._start_server()
@@ -184,6 +187,12 @@ class Session:
             if entry.name not in self._temp_at_first:
                 remove_tree(entry)
 
+    def _program(self) -> dict[str, Any]:
+        """What the server needs to know to make the program's imports."""
+        project = self._project
+        told = {"root": str(project.root), "entry": project.entry, "module": project.module, "cwd": str(project.cwd)}
+        return {**told, "argv": self._arguments}
+
     def _prepare(self) -> None:
         """Our own share of the work before the first run."""
         self._workspace.prepare()
@@ -206,7 +215,7 @@ class Session:
                 self._data,
                 self._accelerators,
             )
-            plan = json.dumps({"without": sorted(self._without)})
+            plan = json.dumps({"program": self._program(), "without": sorted(self._without)})
             command = self._mechanism.command([str(self._interpreter), str(self._serve), plan], policy)
             server = Server(
                 command,
@@ -296,8 +305,5 @@ class Session:
             if self._server is not None:
                 # Once more, for a run that forged its own end and goes on.
                 self._server.send({"kill": run.name})
-            alone = "server" in self._without and not self._runs
-        if alone:
-            self._escalate()
         self._workspace.discard(run.root)
         remove_tree(self._scratch.temp / run.name)

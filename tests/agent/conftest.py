@@ -150,6 +150,20 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 
 @pytest.fixture
+def told_server(tmp_path: Path) -> Iterator[Callable[..., Agent]]:
+    """Starts servers with a plan of their own, for a test that is about the server."""
+    started: list[Agent] = []
+
+    def call(plan: str, **env: str) -> Agent:
+        started.append(Agent(tmp_path, [sys.executable, str(SERVE), plan], env))
+        return started[-1]
+
+    yield call
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
 def launch(agent: Agent, tmp_path: Path) -> Callable[..., str]:
     """Starts files (by default one text, main.py) under the agent in a folder of their own; the run's name."""
 
