@@ -9,7 +9,11 @@ an attribute, an entry of something mutable. Tensors inside a tuple belong to th
             one frame. A ``parameter`` can only be detached in place.
             ``methods`` need no arguments and say that they detach; ``resets`` are methods of what
             holds it directly that name it and say that they start afresh.
+            ``container``: "list", "deque" or empty for anything else.
 ``held``    {backward, rows: [[holder, path into the structure, birth], ...]}: what lay there after that backward.
+
+A run may be asked to *empty* some slots: what a backward pass has used up is then taken out of the list that lies
+there, as a program would do that empties it.
 """
 
 import builtins
@@ -22,15 +26,16 @@ from collections import deque
 
 import torch
 
+from . import graph
 from .probes import plain, structure
 
 MOST_WALKS = 12
 MOST_OBJECTS = 4000
 MOST_FRAMES = 4
 MOST_DEPTH = 6
-MOST_ITEMS = 64
+MOST_ITEMS = 512
 FEW_ITEMS = 4
-"""Tensors of longer lists have no slot of their own: the list has."""
+"""Tensors of longer lists have no slot of their own, the last excepted: the list has."""
 SECONDS = 0.4
 """All the searches of a run together may take so long."""
 
@@ -52,17 +57,23 @@ def is_resetting(name):
 
 
 class Holders:
-    """Searches on behalf of a reference run; ``recorder`` says which tensors are wanted."""
+    """Searches on behalf of a reference run; ``recorder`` says which tensors are wanted.
 
-    def __init__(self, recorder):
+    ``everything``: whatever is stale, not only what is cut. ``empty``: [[frame's file, line, column, end line,
+    end column], path] of slots to empty.
+    """
+
+    def __init__(self, recorder, everything=False, empty=()):
         self.recorder = recorder
+        self.everything = everything or bool(empty)
+        self._empty = {(*place, path) for place, path in empty}
         self._numbers = {}
         self._walks = 0
         self._spent = 0.0
 
     def search(self, number):
         """Look after backward ``number``; called somewhere below the frame that called it."""
-        if self._walks >= MOST_WALKS or self._spent > SECONDS:
+        if not self._empty and (self._walks >= MOST_WALKS or self._spent > SECONDS):
             return
         self._walks += 1
         begun = time.monotonic()
@@ -74,7 +85,8 @@ class Holders:
                 rows += self._in_frame(frame)
             frame = frame.f_back
         self._spent += time.monotonic() - begun
-        self.recorder.wire.send("held", backward=number, rows=rows)
+        if self._walks <= MOST_WALKS:
+            self.recorder.wire.send("held", backward=number, rows=rows)
 
     def _in_frame(self, frame):
         code = frame.f_code
@@ -84,20 +96,37 @@ class Holders:
             for name in code.co_names:
                 if name in frame.f_globals and name not in names:
                     names[name], scopes[name] = frame.f_globals[name], "global"
-        return [
-            [self._number(frame, found, scopes[found.root]), plain(inner), birth]
-            for found in _Walk(self.recorder, names).found
-            for inner, birth in found.tensors
-        ]
+        rows = []
+        for found in _Walk(self, names).found:
+            number = self._number(frame, found, scopes[found.root])
+            rows += [[number, plain(inner), birth] for inner, birth in found.tensors]
+            if self._empty and (*self._place(frame)[:5], found.path) in self._empty:
+                self._take_out_what_is_used_up(found.value)
+        return rows
+
+    def _place(self, frame):
+        return self.recorder.sites.position(frame.f_code, frame.f_lasti)
+
+    def wants(self, tensor, birth):
+        return self.recorder.watches(birth) or (self.everything and self.recorder.state_of(tensor) != graph.ALIVE)
+
+    def _take_out_what_is_used_up(self, container):
+        kept = [item for item in container if not self._is_used_up(item)]
+        if isinstance(container, list):
+            container[:] = kept
+        elif isinstance(container, deque):
+            container.clear()
+            container.extend(kept)
+
+    def _is_used_up(self, item):
+        return any(self.recorder.state_of(t) != graph.ALIVE for _, t in tensors(item) if t.grad_fn is not None)
 
     def _number(self, frame, found, scope):
         key = (frame.f_code, frame.f_lasti, found.path)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers)
-            name, line, column, end_line, end_column, function, _ = self.recorder.sites.position(
-                frame.f_code, frame.f_lasti
-            )
+            name, line, column, end_line, end_column, function, _ = self._place(frame)
             self.recorder.wire.send(
                 "holder",
                 id=number,
@@ -106,6 +135,7 @@ class Holders:
                 path=found.path,
                 scope=scope,
                 structure=structure(found.value),
+                container=next((k.__name__ for k in (list, deque) if isinstance(found.value, k)), ""),
                 parameter=isinstance(found.value, torch.nn.Parameter),
                 methods=_methods(found.owners),
                 resets=_resets(found.owners, found.path),
@@ -126,8 +156,8 @@ class _Slot:
 class _Walk:
     """Everything that the names lead to, nearest first."""
 
-    def __init__(self, recorder, names):
-        self.recorder = recorder
+    def __init__(self, holders, names):
+        self.holders = holders
         self.found = []
         self._seen = set()
         self._left = MOST_OBJECTS
@@ -141,9 +171,9 @@ class _Walk:
             self._slot(*self._queue.popleft())
 
     def _slot(self, root, path, value, owners):
-        tensors = list(self._inside(value, (), 3))
-        if tensors:
-            self.found.append(_Slot(root, path, value, owners, tensors))
+        wanted = list(self._wanted(value))
+        if wanted:
+            self.found.append(_Slot(root, path, value, owners, wanted))
         if isinstance(value, (torch.Tensor, *_ATOMS)) or id(value) in self._seen or len(owners) >= MOST_DEPTH:
             return
         self._seen.add(id(value))
@@ -152,19 +182,25 @@ class _Walk:
             if not isinstance(item, _ATOMS):
                 self._queue.append((root, path + suffix, item, owners))
 
-    def _inside(self, value, inner, depth):
+    def _wanted(self, value):
         """(path, birth) of each wanted tensor that lies in the value itself."""
-        if isinstance(value, torch.Tensor):
-            if value.grad_fn is not None:
-                birth = self.recorder.births.of(value)
-                if self.recorder.watches(birth):
+        for inner, tensor in tensors(value):
+            if tensor.grad_fn is not None:
+                birth = self.holders.recorder.births.of(tensor)
+                if birth is not None and self.holders.wants(tensor, birth):
                     yield inner, birth
-        elif depth and isinstance(value, (tuple, list, deque)) and len(value) <= MOST_ITEMS:
-            for i, item in enumerate(value):
-                yield from self._inside(item, (*inner, i), depth - 1)
-        elif depth and isinstance(value, dict) and len(value) <= MOST_ITEMS:
-            for key, item in value.items():
-                yield from self._inside(item, (*inner, key), depth - 1)
+
+
+def tensors(value, inner=(), depth=3):
+    """(path, tensor) of what a tensor or a small container of tensors consists of."""
+    if isinstance(value, torch.Tensor):
+        yield inner, value
+    elif depth and isinstance(value, (tuple, list, deque)) and len(value) <= MOST_ITEMS:
+        for i, item in enumerate(value):
+            yield from tensors(item, (*inner, i), depth - 1)
+    elif depth and isinstance(value, dict) and len(value) <= MOST_ITEMS:
+        for key, item in value.items():
+            yield from tensors(item, (*inner, key), depth - 1)
 
 
 def _slots_of(value):
@@ -175,8 +211,14 @@ def _slots_of(value):
         return
     if isinstance(value, (list, deque)):
         if len(value) <= MOST_ITEMS:
-            few = len(value) <= FEW_ITEMS
-            yield from ((f"[{i}]", item) for i, item in enumerate(value) if few or not isinstance(item, torch.Tensor))
+            few, last = len(value) <= FEW_ITEMS, len(value) - 1
+            for i, item in enumerate(value):
+                if not isinstance(item, torch.Tensor):
+                    yield f"[{i}]", item
+                elif i == last:
+                    yield "[-1]", item  # what was put in last is there, however many there are
+                elif few:
+                    yield f"[{i}]", item
         return
     if isinstance(value, tuple):
         for i, item in enumerate(value):

@@ -152,12 +152,15 @@ class Reference(Observer):
         self._kinds = {
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
         }
+        self._kinds_anywhere = {_anywhere(kind) for kind in self._kinds}
         self._kind_sites = {kind[3] for kind in self._kinds}
         self._drawn = set()  # kinds whose tensors may be read first when they are stale already: drawn from a memory
         self._alive_first = set()  # kinds some of whose tensors are read alive first and stale later
         self._cut_windows = {}  # kind of reading -> backwards before its cut readings
         self._stale_windows = {}  # kind of reading -> backwards before its stale readings
         self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
+        self._alive_anywhere = set()  # the same, wherever in a list
+        self._lengths = {}  # (site, argument) -> the lengths of the lists that were handed over there
         self._uncut = {}  # kind of reading -> backwards before its readings that were not cut
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
@@ -186,7 +189,9 @@ class Reference(Observer):
         self._pending = {}  # leaf -> backwards whose gradient it holds, not yet used by a step
         self._lost = {}  # leaf -> backwards whose gradient it would hold, had nothing been cut
         self._leaves_of = {}  # pair -> the leaves below its operand
-        self._holders = Holders(self) if request.get("probes") and (self.wanted or self._dual_values) else None
+        everything, empty = bool(request.get("holders")), request.get("empty") or ()
+        probing = request.get("probes") and (self.wanted or self._dual_values)
+        self._holders = Holders(self, everything, empty) if probing or everything or empty else None
 
     # -- staleness ----------------------------------------------------------------------------------------------
 
@@ -222,6 +227,9 @@ class Reference(Observer):
         if name in READERS or not torch.is_grad_enabled() or not (self.last_event or self.wanted or self._dual):
             return args, kwargs
         in_place = writes_in_place(name)
+        for i, arg in enumerate(args):
+            if type(arg) in (list, tuple):
+                self._lengths.setdefault((site, i), set()).add(len(arg))
 
         def operand(tensor, path):
             node = tensor.grad_fn
@@ -246,8 +254,10 @@ class Reference(Observer):
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
                         self._uncut.setdefault(kind, set()).add(self.backwards)
+                    if _anywhere(kind) in self._kinds_anywhere:
                         if node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS:
                             self._alive_readings.setdefault((kind, birth), self.backwards)
+                            self._alive_anywhere.add((_anywhere(kind), birth))
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
@@ -445,15 +455,25 @@ class Reference(Observer):
     def _note_cut(self, birth, site, name, path, stale, number):
         kind = (birth[0], birth[2], birth[3], site, name, path)
         self._kinds.add(kind)
+        self._kinds_anywhere.add(_anywhere(kind))
         self._kind_sites.add(site)
         self._cut_windows.setdefault(kind, set()).add(self.backwards)
         if not stale:
             self._alive_first.add(kind)
         else:
             windows = self._stale_windows.setdefault(kind, set())
-            if windows and self.made(number)[1] > min(windows) and (kind, birth) not in self._alive_readings:
+            if windows and self.made(number)[1] > min(windows) and not self._read_alive(kind, birth):
                 self._drawn.add(kind)
             windows.add(self.backwards)
+
+    def _wherever(self, kind):
+        """The kind; without the place in the list where a list is handed over that fills and empties."""
+        return _anywhere(kind) if len(self._lengths.get((kind[3], kind[5][0]), ())) > 1 else kind
+
+    def _read_alive(self, kind, birth):
+        return (kind, birth) in self._alive_readings or (
+            self._wherever(kind) != kind and (_anywhere(kind), birth) in self._alive_anywhere
+        )
 
     def _report_uncut(self):
         """What a reading site takes beside what was cut there.
@@ -463,12 +483,18 @@ class Reference(Observer):
         are read alive first and stale later: what lives there has only not yet turned stale (it is drawn again later,
         or beyond the run). ``drawn`` kinds come out of a memory, fresh or stale as chance has it.
         """
+        where = {kind: self._wherever(kind) for kind in (*self._kinds, *(k for k, _ in self._alive_readings))}
         stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
-        collected = {
-            kind
+        stale |= {(birth, site, name, path[:1]) for birth, site, name, path in stale}
+        stale_windows = {}
+        for kind, windows in self._stale_windows.items():
+            stale_windows.setdefault(where[kind], set()).update(windows)
+        together = {
+            where[kind]
             for (kind, birth), window in self._alive_readings.items()
-            if window in self._stale_windows.get(kind, ()) and (birth, *kind[3:]) in stale
+            if window in stale_windows.get(where[kind], ()) and (birth, *where[kind][3:]) in stale
         }
+        collected = {kind for kind in self._kinds if where[kind] in together}
         apart = [
             kind
             for kind, windows in self._uncut.items()
@@ -565,6 +591,11 @@ class Mark:
 
     def __init__(self, tensor, pairs, live):
         self.tensor, self.pairs, self.live, self.passed = tensor, pairs, live, set()
+
+
+def _anywhere(kind):
+    """A kind of reading, wherever in a list the tensor stands."""
+    return (*kind[:5], kind[5][:1])
 
 
 def _detached(tensor):

@@ -18,6 +18,7 @@ from autodetach.model import Candidate, Cause, FailureKind, Level
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.cover import covers
 from autodetach.repairs.drop_cache import DropCache
+from autodetach.repairs.empty_container import EmptyContainer
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
@@ -84,6 +85,15 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         inquiry = shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed, shares)
         if inquiry.plans or not starved:
             return inquiry
+    if truncation.loses_graph(found.discovered):
+        emptied = truncation.emptied(laboratory, findings, settings)
+        if emptied is not None:
+            standard = Standard(observed, emptied.reference, emptied.reference.progress, measured)
+            candidates = tuple(EmptyContainer().after_use(findings, emptied.holders))
+            told = tell(replace(findings, cause=Cause.ACCUMULATED_LOSS))
+            return Inquiry(told, (Plan(candidates, standard),), emptied.reference.progress - failure.steps)
+    if found.cut_short:
+        return Inquiry(tell(findings))
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
         progress = failure.steps + settings.steps

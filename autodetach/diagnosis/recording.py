@@ -144,6 +144,7 @@ class Holder:
     path: str
     is_global: bool
     structure: Any
+    container: str
     is_parameter: bool
     methods: tuple[tuple[str, str], ...]
     resets: tuple[str, ...]
@@ -426,7 +427,10 @@ def _code(path: Any) -> str:
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError("no path") from error
     while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+        index = node.slice if isinstance(node, ast.Subscript) else None
+        if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
+            index = index.operand
+        if index is not None and not isinstance(index, ast.Constant):
             raise TypeError("no path")
         node = node.value
     if not isinstance(node, ast.Name) or "\n" in path or "#" in path:
@@ -580,6 +584,7 @@ class _Reader:
             _code(e["path"]),
             e["scope"] == "global",
             _structure(e["structure"]),
+            str(e["container"]),
             bool(e["parameter"]),
             tuple((_code(owner), _identifier(method)) for owner, method in e["methods"]),
             tuple(_identifier(name) for name in e["resets"]),

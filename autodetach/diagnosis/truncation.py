@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import libcst as cst
 
 from autodetach.diagnosis.findings import Findings
-from autodetach.diagnosis.recording import Leaf, Pair, Recording, Step
+from autodetach.diagnosis.recording import Holder, Leaf, Pair, Recording, Step
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Json
 from autodetach.settings import Settings
@@ -32,6 +33,12 @@ class Truncation:
     replayed: Recording
     findings: Findings
     failed: bool
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether cutting brings the program past its failure, and later leaves a loss with nothing to teach: what
+        comes out until then is no reference."""
+        return self.discovered.failure is not None and not self.failed
 
     @property
     def uncut_steps(self) -> int:
@@ -99,6 +106,39 @@ def investigate(laboratory: Laboratory, observed: Recording, book: SourceBook, s
     cuts = _relevant(replayed)
     findings = Findings(failure, observed, replayed, cuts, book, collected=collected)
     return Truncation(discovered, replayed, findings, failed=replayed.failure is not None)
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """The run in which lists that are never emptied are, after each backward; ``holders`` is where they lie."""
+
+    reference: Recording
+    holders: tuple[Holder, ...]
+
+
+def emptied(laboratory: Laboratory, findings: Findings, settings: Settings) -> Emptied | None:
+    """Lists that still hold, when a step ends, what its backward has used up.
+
+    If taking it out of them after each backward leaves nothing stale, and the program fills them anew in every step,
+    that is how it is meant. None where that is not so.
+    """
+    failure = findings.failure
+    horizon = horizon_beyond(failure.steps, settings)
+    seen = laboratory.reference(horizon=Horizon(most=failure.steps + 3), holders=True).wait().recording
+    places = sorted([astuple(holder.span), holder.path] for holder in seen.holders.values() if holder.container)
+    if not places:
+        return None
+    run = laboratory.reference(horizon=horizon, empty=places).wait().recording
+    if run.failure is not None or run.relevant or run.stale_roots or run.progress <= failure.steps + 1:
+        return None
+    filled = tuple(holder for holder in run.holders.values() if holder.container and _filled_anew(run, holder))
+    return Emptied(run, filled) if filled else None
+
+
+def _filled_anew(run: Recording, holder: Holder) -> bool:
+    """Whether a backward after the first found new tensors in what had been emptied."""
+    held = [{birth for number, _, birth in run.held[n] if number == holder.id} for n in sorted(run.held)]
+    return any(one and two and not one & two for one, two in itertools.pairwise(held))
 
 
 def _relevant(recording: Recording) -> tuple[Pair, ...]:
@@ -261,7 +301,7 @@ def cause_of(findings: Findings) -> Cause:
     from autodetach.repairs.drop_requires_grad import is_spurious
 
     pairs = findings.cuts
-    if findings.collected & findings.readings.keys():
+    if any(p.scalar for reading in findings.collected for p in findings.readings.get(reading, ())):
         return Cause.ACCUMULATED_LOSS
     if findings.leaves and all(is_spurious(leaf) for leaf in findings.leaves):
         return Cause.SPURIOUS_LEAF

@@ -17,7 +17,7 @@ from autodetach.repairs.places import OVERCUTS
 
 MOST_SETS = 400
 MOST_CANDIDATES = 40
-CHOICES = 12
+CHOICES = 24
 
 
 def covers(findings: HasBook, cuts: Sequence[Cut], required: frozenset[Reading]) -> Iterable[Candidate]:

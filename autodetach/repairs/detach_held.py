@@ -106,7 +106,7 @@ def between_steps(findings: Findings, holder: Holder, line: str) -> Iterator[tup
         return
     places: list[tuple[int, Edit | None, str]] = []
     loops, condition = statement.loops, _conditional(statement)
-    if loops and not condition:
+    if loops and not condition and _bound_before(loops[0], holder.path.split(".")[0].split("[")[0]):
         places.append(
             (3, insert_at_start(loops[0], line), f"at the start of the loop in line {loops[0].span.line}"),
         )
@@ -115,6 +115,21 @@ def between_steps(findings: Findings, holder: Holder, line: str) -> Iterator[tup
         at = statement.function
         places.append((4, insert_at_start(at, line), f"at the start of {at.node.name.value}"))  # type: ignore[union-attr]
     yield from ((rank, edit, where) for rank, edit, where in places if edit is not None)
+
+
+def _bound_before(loop: Statement, name: str) -> bool:
+    """Whether the name has a value when the loop begins: what only the loop's own body binds has none."""
+    if not any(name in s.names_written for s in (loop, *loop.body)):
+        return True
+    outer = [loop, *loop.blocks]
+    earlier = (s for each in outer for s in each.suite if s.start < each.start)
+    if any(name in s.names_written for s in earlier):
+        return True
+    function = loop.function
+    if function is None:
+        return False
+    header = function.tree.source.text[function.start : function.body[0].start]
+    return re.search(rf"\b{name}\b", header) is not None
 
 
 def _conditional(statement: Statement) -> bool:

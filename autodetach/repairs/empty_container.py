@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import ClassVar
 
 import libcst as cst
 
 from autodetach.diagnosis.findings import Findings, Point, Reading
-from autodetach.model import Edit
+from autodetach.diagnosis.recording import Holder
+from autodetach.model import Candidate, Edit, Span
 from autodetach.repairs.detach_held import between_steps
-from autodetach.repairs.interface import Cut, Example
+from autodetach.repairs.interface import Cut, Example, candidate
 from autodetach.repairs.rebind_before import behind_backward, paths_in_callers
 from autodetach.source.edits.lines import insert_after, insert_at_start
 from autodetach.source.expression import Expression, Role
@@ -60,6 +62,23 @@ class EmptyContainer:
                 continue
             for rank, edit, where in between_steps(findings, holder, f"{holder.path}.clear()"):
                 yield Cut(self.name, f"empty {holder.path} {where}", (edit,), readings & wanted, rank)
+
+    def after_use(self, findings: Findings, holders: Iterable[Holder]) -> Iterable[Candidate]:
+        """Empty the lists that lie there when a backward pass has used them up: all of one frame, at one place."""
+        frames: dict[Span, list[Holder]] = defaultdict(list)
+        for holder in holders:
+            frames[holder.span].append(holder)
+        found = []
+        for some in frames.values():
+            paths = list(dict.fromkeys(holder.path for holder in some))
+            singly = [[path] for path in paths]
+            for chosen in (*singly, paths) if len(paths) > 1 else singly:
+                line = "\n".join(f"{path}.clear()" for path in chosen)
+                for rank, edit, where in between_steps(findings, some[0], line):
+                    words = f"empty {', '.join(chosen)} {where}"
+                    found.append(candidate(findings.book, self.name, words, (edit,), preference=rank))
+        patches = [patch for patch in found if patch is not None]
+        yield from sorted(patches, key=lambda c: (c.changed_lines, c.preference))
 
     @staticmethod
     def _clearings(path: str, statement: Statement | None, after: Statement | None) -> Iterable[tuple[int, Edit, str]]:

@@ -72,7 +72,7 @@ PROGRAMS = {
     ),
     "a deque": (
         net("self.state = collections.deque([torch.zeros(4, 3)], 1)", "self.state[-1]", "self.state.append(h)"),
-        ["    net.state[0] = net.state[0].detach()"],
+        ["    net.state[-1] = net.state[-1].detach()"],
     ),
     "a method of the holder": (
         net("self.h = torch.zeros(4, 3)", "self.h", "self.h = h", DETACHING),
@@ -84,6 +84,30 @@ PROGRAMS = {
         "    def forward(self, x):\n        for each in self.layers:\n            x = each(x)\n"
         "        return x.pow(2).mean()\n" + TRAIN,
         ["    for layer in net.layers:", "        layer.h = layer.h.detach()"],
+    ),
+    "a window of outputs": (
+        HEAD + "net = nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "class Window:\n    def __init__(self):\n        self.kept = collections.deque(maxlen=3)\n"
+        "    def mean(self, x):\n        self.kept.append(x)\n        return torch.stack(list(self.kept)).mean()\n"
+        "window = Window()\nfor x in data[:, 0]:\n    loss = (window.mean(net(x)) - 1).pow(2)\n"
+        "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
+        ["    window.kept[-1] = window.kept[-1].detach()"],
+    ),
+    "a list whose first entries alone are read": (
+        HEAD + "net = nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nkept = []\n"
+        "for x in data:\n    for moment in x:\n        kept.append(net(moment).mean())\n"
+        "    losses = [-out * w for out, w in zip(kept, (1.0, 2.0, 3.0))]\n"
+        "    opt.zero_grad()\n    torch.stack(losses).sum().backward()\n    opt.step()\n",
+        ["    kept.clear()"],
+    ),
+    "a list of pairs on the model": (
+        HEAD + "net = nn.Linear(2, 2)\nnet.kept = []\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "def finish():\n    first = [a for (a, _), _ in zip(net.kept, range(3))]\n"
+        "    second = [(b - 1).pow(2) for (_, b), _ in zip(net.kept, range(3))]\n"
+        "    opt.zero_grad()\n    (sum(first) + sum(second)).backward()\n    opt.step()\n"
+        "for x in data:\n    for moment in x:\n        out = net(moment).mean(0)\n"
+        "        net.kept.append((out[0], out[1]))\n    finish()\n",
+        ["    net.kept.clear()"],
     ),
     "an attribute of a function": (
         HEAD + "cell, head = nn.RNNCell(2, 3), nn.Linear(3, 1)\nparameters = [*cell.parameters(), *head.parameters()]\n"
