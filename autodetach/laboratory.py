@@ -113,6 +113,10 @@ class Laboratory:
         wanted = {"mend": [kind.value], "nudge": list(nudge), "watch": [list(v) for v in watch or ()], **interventions}
         return self._start("mended", horizon, None, {"interventions": wanted, "probes": bool(watch)})
 
+    def traced(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
+        """The program with every value's origin remembered, for derivatives that do not reach their input."""
+        return self._start("traced", horizon, None, {"interventions": interventions})
+
     def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
         mode = "grad-on" if interventions.keys() & KEEPING else "observe"

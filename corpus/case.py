@@ -33,6 +33,7 @@ WORDINGS = {
     "no-grad-fn": "does not require grad",
     "in-place": "modified by an inplace operation",
     "numpy-on-grad": "Can't call numpy() on Tensor that requires grad",
+    "unused-input": "differentiated Tensor",
     "leaf-in-place": "requires grad is being used in an in-place operation",
 }
 """The error kinds of ``case.toml`` and the part of torch's message that tells each."""

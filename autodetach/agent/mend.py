@@ -24,13 +24,12 @@ import weakref
 import torch
 
 from . import messages
+from .names import names_in, own_frames
 from .nudge import LEAVING, nudged
 from .operands import tensors, writes_in_place
-from .probes import structure
 from .recorder import recorder_failure
 from .reference import Reference
 
-MOST_NAMES = 8
 MOST_EVENTS = 500
 
 
@@ -138,24 +137,8 @@ class Mended(Reference):
 
     def _names_of(self, tensor):
         """The names by which the innermost of the user's own functions can reach the tensor, with their structures."""
-        frame = sys._getframe(1)
-        while frame is not None:
-            shown = self.sites.shown(frame.f_code)
-            if shown is not None and shown[1]:
-                break
-            frame = frame.f_back
-        if frame is None:
-            return []
-        found = []
-        scopes = [frame.f_locals] if frame.f_locals is frame.f_globals else [frame.f_locals, frame.f_globals]
-        for scope in scopes:
-            for name, value in list(scope.items()):
-                if _holds(value, tensor):
-                    found.append([name, structure(value)])
-                elif name == "self":
-                    inside = getattr(value, "__dict__", {})
-                    found += [[f"self.{k}", structure(v)] for k, v in list(inside.items()) if _holds(v, tensor)]
-        return found[:MOST_NAMES]
+        frame = next(own_frames(self.sites), None)
+        return names_in(frame, tensor) if frame is not None else []
 
     # -- what is computed from gradients --------------------------------------------------------------------------
 
@@ -201,16 +184,6 @@ class Mended(Reference):
                     self._remember(self._gradients_in, tensor)
                 if tensor.is_leaf and not writes_in_place(name):
                     self._remember(self._makers, tensor, site)
-
-
-def _holds(value, tensor, depth=2):
-    if value is tensor:
-        return True
-    if depth and isinstance(value, (list, tuple)) and len(value) <= 4096:
-        return any(_holds(v, tensor, depth - 1) for v in value)
-    if depth and isinstance(value, dict) and len(value) <= 4096:
-        return any(_holds(v, tensor, depth - 1) for v in value.values())
-    return False
 
 
 def _in_forward():

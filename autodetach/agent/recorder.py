@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from . import graph, messages, trajectory
 from .births import Births, sequence
+from .operands import tensors
 from .sites import Sites
 
 PATCHES = (
@@ -299,7 +300,7 @@ class Recorder:
                 result = plain(*args, **kwargs)
         except Exception as error:
             self._depth.backward = False
-            self.failure(error, site, call, roots)
+            self.failure(error, site, call, roots, args[1] if call == "grad" and len(args) > 1 else ())
             raise
         finally:
             self._depth.backward = False
@@ -498,7 +499,7 @@ class Recorder:
             nodes, old = graph.live_nodes(before)
         self.wire.send("live", n=self.progress, nodes=nodes, old=old)
 
-    def failure(self, error, site, call, roots=()):
+    def failure(self, error, site, call, roots=(), inputs=()):
         """An exception came out of torch: if it is one of ours, tell, and stop where nobody else would."""
         kind = messages.kind_of(error)
         if kind is None or getattr(error, "_autodetach_seen", False):
@@ -508,14 +509,14 @@ class Recorder:
         if not serious and (self.failed in TRAINING_FAILURES or self.wire.in_child):
             return
         self.failed = kind
-        self._send_failure(error, kind, site, call, roots)
+        self._send_failure(error, kind, site, call, roots, inputs)
         in_thread = threading.get_ident() != self._main
         if serious and (in_thread or self.wire.in_child):
             # whoever waits for this thread or process might wait for ever
             self.finish("error", 1, "".join(traceback.format_exception(error)))
 
     @recorder_failure
-    def _send_failure(self, error, kind, site, call, roots):
+    def _send_failure(self, error, kind, site, call, roots, inputs):
         with torch._C.DisableTorchFunction():
             self.wire.send(
                 "failure",
@@ -528,6 +529,7 @@ class Recorder:
                 backwards=self.backwards,
                 devices=self.devices_of([*roots, *self._below(roots)]),
                 **self.describe_roots(roots),
+                **self.describe_inputs(roots, list(tensors(inputs))),
             )
 
     @staticmethod
@@ -535,6 +537,10 @@ class Recorder:
         return [leaf for root in roots if root.grad_fn is not None for leaf in graph.leaves(root.grad_fn, 20_000)]
 
     def describe_roots(self, roots):
+        return {}
+
+    def describe_inputs(self, roots, inputs):
+        """What the derivative was asked for."""
         return {}
 
     def _goes_on(self):

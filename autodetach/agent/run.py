@@ -17,9 +17,17 @@ from .program import Program
 from .recorder import Mode
 from .reference import Observer, Reference
 from .shadow import Shadow
+from .trace import Traced
 from .wire import VERSION, Wire
 
-MODES = {"observe": Observer, "reference": Reference, "shadow": Shadow, "grad-on": Shadow, "mended": Mended}
+MODES = {
+    "observe": Observer,
+    "reference": Reference,
+    "shadow": Shadow,
+    "grad-on": Shadow,
+    "mended": Mended,
+    "traced": Traced,
+}
 
 
 def seed():

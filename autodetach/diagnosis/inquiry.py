@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from autodetach.diagnosis import leaf_in_place, numpy_on_grad, shared, truncation
+from autodetach.diagnosis import derivative, leaf_in_place, numpy_on_grad, shared, truncation
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.plan import Inquiry, Plan
@@ -50,6 +50,10 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
     assert failure is not None
     if failure.kind in (FailureKind.SECOND_BACKWARD, FailureKind.IN_PLACE):
         return _graph_is_gone(laboratory, observed, book, settings)
+    if failure.kind is FailureKind.UNUSED_INPUT or observed.failure_call == "grad":
+        found = derivative.inquire(laboratory, observed, book, settings)
+        if found is not None:
+            return found
     if failure.kind is FailureKind.NO_GRAD_FN:
         return graph_was_lost(laboratory, observed, book, settings)
     if failure.kind is FailureKind.NUMPY_ON_GRAD:

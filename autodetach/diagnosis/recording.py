@@ -222,6 +222,47 @@ class Frozen:
     made: tuple[str, ...]
 
 
+Reading = tuple[str, int]
+"""A site, and the place of an operand among its tensors."""
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The nearest value that both an input and the output were computed from."""
+
+    maker: str | None
+    marked: bool
+    read: Reading | None
+    same: bool
+    """Whether it has the input's elements."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a failing derivative was asked for; see ``agent/trace.py``."""
+
+    index: int
+    marked: bool
+    used: bool
+    maker: str | None
+    call: str
+    marked_at: str | None
+    read: Reading | None
+    cuts: tuple[str, ...]
+    twin: Twin | None
+    frames: tuple[tuple[Span, str, tuple[str, ...]], ...] = ()
+    """The calls under way at the failure, innermost first, with the names that each function has for the input."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Where a run made an operand require gradients, with the names that each function of the user's had for it."""
+
+    site: str
+    place: int
+    frames: tuple[tuple[Span, str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Mended:
     """An error that a run mended on the fly; see ``agent/mend.py``."""
@@ -283,6 +324,9 @@ class Recording:
     """Sites that made leaves whose gradients the program reads."""
     failure_values: tuple[Number, ...] = ()
     """What the failing backward was called on."""
+    inputs: tuple[Input, ...] = ()
+    """Of a derivative that failed, in a run that traces values."""
+    marked: tuple[Marked, ...] = ()
     frozen: Frozen | None = None
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
@@ -481,6 +525,32 @@ def _root(row: Json) -> Root:
     )
 
 
+def _reading(row: Any) -> Reading | None:
+    return (str(row[0]), int(row[1])) if row else None
+
+
+def _named(rows: Any) -> tuple[tuple[Span, str, tuple[str, ...]], ...]:
+    return tuple((_span(at), str(function), tuple(map(str, names))) for at, function, names in rows)
+
+
+def _input(row: Json) -> Input:
+    twin = row.get("twin")
+    return Input(
+        index=int(row["index"]),
+        marked=bool(row["marked"]),
+        used=bool(row["used"]),
+        maker=row.get("maker"),
+        call=str(row.get("call") or ""),
+        marked_at=row.get("marked_at"),
+        read=_reading(row.get("read")),
+        cuts=tuple(str(site) for site in row.get("cuts") or ()),
+        twin=Twin(twin.get("maker"), bool(twin["marked"]), _reading(twin.get("read")), bool(twin["same"]))
+        if twin
+        else None,
+        frames=_named(row.get("frames") or ()),
+    )
+
+
 class _Reader:
     """Collects one process's events."""
 
@@ -625,6 +695,7 @@ class _Reader:
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
         self.fields["failure_values"] = _numbers(e.get("values") or ())
+        self.fields["inputs"] = tuple(_input(row) for row in e.get("inputs") or ())
         self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
 
     def _shadow(self, e: Json, _: Any) -> None:
@@ -636,6 +707,9 @@ class _Reader:
 
     def _updated(self, e: Json, _: Any) -> None:
         self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
+
+    def _marked(self, e: Json, _: Any) -> None:
+        self.lists["marked"].append(Marked(str(e["site"]), int(e["place"]), _named(e["frames"])))
 
     def _frozen(self, e: Json, _: Any) -> None:
         rows = tuple((int(optimizer), int(place), str(site)) for optimizer, place, site in e["rows"])

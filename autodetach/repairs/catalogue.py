@@ -14,6 +14,7 @@ from autodetach.repairs.detach_for_numpy import DetachForNumpy
 from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.drop_earlier_cure import DropEarlierCure
 from autodetach.repairs.keep_graph import KeepTheGraph
+from autodetach.repairs.mark_input import MarkInput
 from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
@@ -34,6 +35,7 @@ ALL: tuple[Any, ...] = (
     KeepTheGraph(),
     StayInTorch(),
     ThawTrained(),
+    MarkInput(),
     CheckpointWithoutReentry(),
     CloneOperand(),
     MoveBelowStep(),

@@ -52,7 +52,7 @@ class KeepTheGraph:
             expression = lost.book.expression(frames[0].span) if frames else None
             if expression is None:
                 return
-            made = _without_detach(expression) if shade.reason == "detached" else list(of_tensors(lost, expression))
+            made = without_detach(expression) if shade.reason == "detached" else list(of_tensors(lost, expression))
             options.append(made)
         if not options or not all(options):
             return
@@ -63,7 +63,8 @@ class KeepTheGraph:
                 yield patch
 
 
-def _without_detach(expression: Expression) -> list[Words]:
+def without_detach(expression: Expression) -> list[Words]:
+    """The edit that takes a ``detach()`` or ``.data`` away from its tensor."""
     node = expression.node
     words = f"keep the graph in line {expression.span.line}"
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):

@@ -370,6 +370,25 @@ for _ in range(9):
     net(torch.randn(4, 2)).pow(2).mean().backward()
     opt.step()
 """,
+    ("mark-input", "where the points are made"): HEAD + """
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(9):
+    @@
+    opt.zero_grad()
+    slope.pow(2).mean().backward()
+    opt.step()
+""",
+    ("mark-input", "marked too late"): HEAD + """
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(9):
+    x = torch.randn(8, 2)
+    @@
+    opt.zero_grad()
+    slope.pow(2).mean().backward()
+    opt.step()
+""",
     ("write-without-grad", "updates by hand"): HEAD + """
 w, b = torch.zeros(2, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
 for _ in range(9):
@@ -556,6 +575,12 @@ for _ in range(9):
     opt.zero_grad()
     net(torch.randn(4, 2)).pow(2).mean().detach().backward()
     opt.step()
+""",
+    ("mark-input", "leave alone: the input is in the graph"): HEAD + """
+for _ in range(9):
+    loss = net(torch.randn(4, 2)).pow(2).mean()
+    @@
+    net(torch.randn(4, 2)).pow(2).mean().detach().backward()
 """,
     ("write-without-grad", "leave alone: the optimizer updates"): HEAD + """
 for _ in range(9):

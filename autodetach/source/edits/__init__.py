@@ -11,13 +11,14 @@ from autodetach.source.edits.calls import (
     set_keyword,
 )
 from autodetach.source.edits.containers import Structure, detached_code, has_tensor
-from autodetach.source.edits.detach import detach_after, detach_expression, detach_targets_after, rebind
+from autodetach.source.edits.detach import append_call, detach_after, detach_expression, detach_targets_after, rebind
 from autodetach.source.edits.lines import delete_statement, insert_after, insert_at_start, insert_before
 from autodetach.source.edits.move import move_out_of_with, move_statements, wrap_in_with
 from autodetach.source.edits.size import size
 
 __all__ = [
     "Structure",
+    "append_call",
     "delete_statement",
     "detach_after",
     "detach_expression",

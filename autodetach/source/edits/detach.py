@@ -102,6 +102,17 @@ def _append(expression: Expression, suffix: str) -> list[Edit]:
     return [Edit(name, end, end, suffix)]
 
 
+def append_call(expression: Expression, suffix: str) -> Edit | None:
+    """Put a method call behind an expression, in parentheses if need be. None for an assignment target."""
+    if expression.is_target or expression.is_bare_generator:
+        return None
+    changes = _append(expression, suffix)
+    if len(changes) == 1:
+        return changes[0]
+    text = f"({expression.code}){suffix}"
+    return Edit(expression.tree.source.name, expression.start, expression.end, text)
+
+
 def detach_after(statement: Statement, target: str, structure: Structure) -> Edit | None:
     """Insert ``target = target.detach()`` behind the statement; see ``detach_targets_after``."""
     return detach_targets_after(statement, [(target, structure)])
