@@ -193,6 +193,7 @@ def fix(
 ) -> int:
     """Print the smallest verified patch for a failing program, as a unified diff."""
     settings = _settings(locals())
+    _settle(settings)
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
@@ -425,6 +426,19 @@ def _apply(outcome: Outcome, settings: Settings) -> None:
         _say(f"autodetach: warning: {warning}")
     if not settings.quiet:
         _say(f"autodetach: applied to {', '.join(files)}")
+
+
+def _settle(settings: Settings) -> None:
+    """An earlier ``--apply`` that was killed half way: this one finishes it, any other call says so."""
+    from autodetach.runner.project import Project
+    from autodetach.source.write import is_interrupted, recover
+
+    root = Project.discover(settings.script, settings.module, settings.cwd).root
+    if settings.apply:
+        if finished := recover(root):
+            _say(f"autodetach: finished an --apply that was interrupted: {', '.join(finished)}")
+    elif is_interrupted(root):
+        _say("autodetach: warning: an --apply was interrupted, some files are old and some new; --apply finishes it")
 
 
 def _uncommitted(files: Sequence[str], root: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Writing patched files back: all of them or none, and only over what was analysed.
 
-Every new content is first written beside its file; then a journal says that all of them are complete; then
-they are renamed into place; then the journal goes. A crash before the journal leaves the old files, one after
-it is made good by the next call.
+A list says which new files are going to be made; every new content is written beside its file; the list becomes the
+journal, which says that all of them are complete; they are renamed into place; the journal goes. A crash before the
+journal leaves the old files, one after it is made good by the next call, and nothing else is left by either.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autodetach.errors import RefusedError
 
 JOURNAL = ".autodetach-journal"
+LIST = ".autodetach-list"
 _PREFIX = ".autodetach-"
 
 
@@ -41,35 +42,58 @@ def write_files(root: Path, new: Mapping[str, bytes], expected: Mapping[str, byt
     file it points to is replaced. Raises ``RefusedError`` where a file has changed, is no regular file, or
     may not be written; then none is.
     """
-    recover(root)
-    real = {name: _checked(root, name, expected.get(name)) for name in sorted(new)}
-    changing = [name for name in real if new[name] != expected[name]]
-    if len({real[name] for name in changing}) < len(changing):
-        raise RefusedError(f"two names lead to the same file: {', '.join(changing)}")
-    warnings = [
-        f"{name} has other hard links: they keep the old content" for name in changing if real[name].stat().st_nlink > 1
-    ]
-    steps: list[_Step] = []
-    try:
-        for name in changing:
-            beside = _written_beside(name, real[name], new[name])
-            steps.append(_Step(name, real[name], beside, _digest(expected[name])))
-        _replace(root, steps, expected)
-    finally:
-        if not (root / JOURNAL).exists():
-            for step in steps:
-                step.new.unlink(missing_ok=True)
+    with _alone(root):
+        _recover(root)
+        real = {name: _checked(root, name, expected.get(name)) for name in sorted(new)}
+        changing = [name for name in real if new[name] != expected[name]]
+        if len({real[name] for name in changing}) < len(changing):
+            raise RefusedError(f"two names lead to the same file: {', '.join(changing)}")
+        warnings = [
+            f"{name} has other hard links: they keep the old content"
+            for name in changing
+            if real[name].stat().st_nlink > 1
+        ]
+        _replace(root, {name: real[name] for name in changing}, new, expected)
     return tuple(warnings)
 
 
-def recover(root: Path) -> None:
-    """Finish what a crash interrupted. Raises ``RefusedError`` where a file has been changed since."""
+def recover(root: Path) -> tuple[str, ...]:
+    """Finish what a crash interrupted; the names of the files written. Raises ``RefusedError`` where a file has been
+    changed since."""
+    with _alone(root):
+        return _recover(root)
+
+
+def is_interrupted(root: Path) -> bool:
+    """Whether a crash has left some files old and some new."""
+    return (root / JOURNAL).exists()
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One writer in a project at a time; where the system cannot lock a folder there may be several."""
+    folder = -1
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        folder = os.open(root, os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if folder >= 0:
+            os.close(folder)
+
+
+def _recover(root: Path) -> tuple[str, ...]:
     journal = root / JOURNAL
     try:
         entries = json.loads(journal.read_bytes())
-        steps = [_Step(e["name"], _real(root, e["name"]), Path(e["new"]), e["digest"]) for e in entries]
+        steps = [_Step(e["name"], _real(root, e["name"]), Path(e["new"]), e["digest"]) for e in entries if e["digest"]]
+        dropped = [e for e in entries if not e["digest"]]
     except FileNotFoundError:
-        return
+        _clear(root)
+        return ()
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(f"{journal} cannot be read ({error}); look at it, then delete it") from None
     waiting = [step for step in steps if step.new.exists()]
@@ -83,7 +107,27 @@ def recover(root: Path) -> None:
     for step in waiting:
         os.replace(step.new, step.real)
         _sync_folder(step.real.parent)
+    _drop(root, dropped)
     journal.unlink()
+    _clear(root)
+    return tuple(step.name for step in waiting)
+
+
+def _clear(root: Path) -> None:
+    """Remove what was listed and never became complete."""
+    listed = root / LIST
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        _drop(root, json.loads(listed.read_bytes()))
+    # A list that cannot be read was never finished, and nothing was made by it.
+    with contextlib.suppress(OSError):
+        listed.unlink(missing_ok=True)
+
+
+def _drop(root: Path, entries: Sequence[Mapping[str, str]]) -> None:
+    for entry in entries:
+        path = Path(entry["new"])
+        if path.parent == _real(root, entry["name"]).parent and path.name.startswith(_PREFIX):
+            path.unlink(missing_ok=True)
 
 
 def _real(root: Path, name: str) -> Path:
@@ -106,22 +150,22 @@ def _checked(root: Path, name: str, expected: bytes | None) -> Path:
     return real
 
 
-def _written_beside(name: str, real: Path, data: bytes) -> Path:
+def _write_beside(step: _Step, data: bytes) -> None:
     """The new content, on disk, in the folder of its file and with its mode, owner and attributes."""
     try:
-        descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}{real.name[:100]}-", dir=real.parent)
+        descriptor = os.open(step.new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise RefusedError(f"{name}: its folder cannot be written: {error.strerror}; nothing was written") from None
+        raise RefusedError(
+            f"{step.name}: its folder cannot be written: {error.strerror}; nothing was written"
+        ) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            _take_after(real, Path(path), file.fileno())
+            _take_after(step.real, step.new, file.fileno())
             os.fsync(file.fileno())
     except OSError as error:
-        Path(path).unlink(missing_ok=True)
-        raise RefusedError(f"{name} cannot be written: {error.strerror}; nothing was written") from None
-    return Path(path)
+        raise RefusedError(f"{step.name} cannot be written: {error.strerror}; nothing was written") from None
 
 
 def _take_after(real: Path, beside: Path, descriptor: int) -> None:
@@ -138,39 +182,70 @@ def _take_after(real: Path, beside: Path, descriptor: int) -> None:
     os.chmod(beside, stat.S_IMODE(old.st_mode))
 
 
-def _replace(root: Path, steps: list[_Step], expected: Mapping[str, bytes]) -> None:
-    if len(steps) > 1:
-        _write_journal(root, steps)
+def _replace(root: Path, real: Mapping[str, Path], new: Mapping[str, bytes], expected: Mapping[str, bytes]) -> None:
     done: list[_Step] = []
     try:
+        steps = _prepared(root, real, new, expected)
         for step in steps:
             if step.real.read_bytes() != expected[step.name]:
                 raise RefusedError(f"{step.name} has changed since it was analysed; nothing was written")
             os.replace(step.new, step.real)
             done.append(step)
             _sync_folder(step.real.parent)
-    except BaseException as error:
-        for step in done:
-            os.replace(_written_beside(step.name, step.real, expected[step.name]), step.real)
         (root / JOURNAL).unlink(missing_ok=True)
+    except BaseException as error:
+        _put_back(root, done, new, expected)
         if isinstance(error, OSError):
             raise RefusedError(f"cannot write: {error}; nothing was written") from None
         raise
-    (root / JOURNAL).unlink(missing_ok=True)
 
 
-def _write_journal(root: Path, steps: list[_Step]) -> None:
+def _prepared(
+    root: Path,
+    real: Mapping[str, Path],
+    new: Mapping[str, bytes],
+    old: Mapping[str, bytes],
+    dropped: Sequence[Mapping[str, str]] = (),
+) -> Sequence[_Step]:
+    """All new contents, complete on disk, and the journal that says so; ``dropped`` are entries of an earlier one."""
+    steps = [
+        _Step(name, path, path.parent / f"{_PREFIX}{path.name[:100]}-{secrets.token_hex(4)}", _digest(old[name]))
+        for name, path in real.items()
+    ]
     entries = [{"name": step.name, "new": str(step.new), "digest": step.digest} for step in steps]
     try:
-        descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}journal-", dir=root)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(entries, file)
+        with open(root / LIST, "w", encoding="utf-8") as file:
+            json.dump([*entries, *({**entry, "digest": ""} for entry in dropped)], file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(path, root / JOURNAL)
+        _sync_folder(root)
     except OSError as error:
         raise RefusedError(f"{root} cannot be written: {error.strerror}; nothing was written") from None
+    for step in steps:
+        _write_beside(step, new[step.name])
+    os.replace(root / LIST, root / JOURNAL)
     _sync_folder(root)
+    return steps
+
+
+def _put_back(root: Path, done: Sequence[_Step], new: Mapping[str, bytes], old: Mapping[str, bytes]) -> None:
+    """After a failure: the old contents of what was replaced, by the same way, so that a crash now does no harm."""
+    waiting = _waiting(root)
+    if done:
+        back = _prepared(root, {step.name: step.real for step in done}, old, new, waiting)
+        for step in back:
+            os.replace(step.new, step.real)
+            _sync_folder(step.real.parent)
+    _drop(root, waiting)
+    (root / JOURNAL).unlink(missing_ok=True)
+    _clear(root)
+
+
+def _waiting(root: Path) -> list[dict[str, str]]:
+    """What the journal names that has not been renamed yet."""
+    with contextlib.suppress(OSError, ValueError):
+        return [entry for entry in json.loads((root / JOURNAL).read_bytes()) if os.path.exists(entry["new"])]
+    return []
 
 
 def _sync_folder(folder: Path) -> None:

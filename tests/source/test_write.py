@@ -1,6 +1,9 @@
+import contextlib
 import json
 import os
+import signal
 import stat
+import sys
 
 import pytest
 
@@ -91,13 +94,13 @@ def test_a_read_only_file_is_refused(root, monkeypatch):
 
 
 def test_a_read_only_folder_is_refused(root, monkeypatch):
-    def refuse(*args, dir, **kwargs):
-        if dir.name == "sub":
+    def refuse(path, flags, *mode):
+        if flags & os.O_CREAT and os.path.basename(os.path.dirname(path)) == "sub":
             raise PermissionError(13, "Permission denied")
-        return made(*args, dir=dir, **kwargs)
+        return opened(path, flags, *mode)
 
-    made = write.tempfile.mkstemp
-    monkeypatch.setattr(write.tempfile, "mkstemp", refuse)
+    opened = os.open
+    monkeypatch.setattr(write.os, "open", refuse)
     with pytest.raises(RefusedError, match=r"sub/b\.py: its folder cannot be written"):
         write_files(root, NEW, OLD)
     assert contents(root) == OLD
@@ -177,3 +180,56 @@ def test_a_strange_journal_is_refused(root):
     with pytest.raises(RefusedError, match=r"left a\.py unwritten"):
         write_files(root, NEW, OLD)
     assert contents(root) == OLD
+
+
+# -- dying anywhere ---------------------------------------------------------------------------------------------------
+
+
+def killed_at_line(root, number, fail_at=0):
+    """Write in a child that kills itself before the given line of ``write.py``; False where it came to its end.
+
+    ``fail_at``: the rename that fails, so that what was done is put back.
+    """
+    child = os.fork()
+    if child == 0:
+        lines, rename, calls = iter(range(number)), os.replace, []
+
+        def replace(source, target):
+            if os.path.basename(target) in ("a.py", "b.py", "c.py"):
+                calls.append(target)
+                if len(calls) == fail_at:
+                    raise OSError(5, "Input/output error")
+            rename(source, target)
+
+        def trace(frame, event, _):
+            if frame.f_code.co_filename != write.__file__:
+                return None
+            if event == "line" and next(lines, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+        os.replace = replace
+        sys.settrace(trace)
+        with contextlib.suppress(RefusedError):
+            write_files(root, NEW, OLD)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="dies in a forked child")
+@pytest.mark.parametrize("fail_at", [0, 2, 3])
+def test_killed_before_any_line_nothing_is_lost_and_nothing_left(root, fail_at, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # no power fails here
+    number = 0
+    while killed_at_line(root, number, fail_at):
+        now = contents(root)
+        assert all(now[name] in (OLD[name], NEW[name]) for name in now)  # never half a file
+        assert write.is_interrupted(root) or now in (OLD, NEW)
+        write.recover(root)
+        assert contents(root) in (OLD, NEW)
+        assert leftovers(root) == []
+        for name, data in OLD.items():
+            (root / name).write_bytes(data)
+        number += 1
+    assert number > 100
+    assert contents(root) == (OLD if fail_at else NEW) and leftovers(root) == []
