@@ -38,17 +38,20 @@ import sys
 
 VERSION = 1
 
+# The program may put functions of its own in the place of these.
+dumps, getpid, write = json.dumps, os.getpid, os.write
+
 
 class Wire:
     """Writes events to the run's file; each process of the run appends whole lines."""
 
     def __init__(self, path):
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._pid = os.getpid()
+        self._pid = getpid()
         self._process = 0
 
     def send(self, event, **fields):
-        pid = os.getpid()
+        pid = getpid()
         if pid != self._pid:  # a forked child speaks under a number of its own
             self._pid, self._process = pid, pid
             names = sys.modules.get("multiprocessing.process")
@@ -56,21 +59,21 @@ class Wire:
             self.send("hello", version=VERSION, pid=pid, name=name)
         fields["event"] = event
         fields["process"] = self._process
-        line = json.dumps(fields, default=str, separators=(",", ":")) + "\n"
+        line = dumps(fields, default=str, separators=(",", ":")) + "\n"
         try:
-            os.write(self._fd, line.encode("utf-8", "backslashreplace"))
+            write(self._fd, line.encode("utf-8", "backslashreplace"))
         except OSError:
             pass  # the program closed or filled it: the parent sees a run that ends without "end"
 
     def speak_for_parent(self):
         """In a process that was forked to speak for the one that forked it, and to hold nothing else of it open."""
-        self._pid = os.getpid()
+        self._pid = getpid()
         os.closerange(3, self._fd)
         os.closerange(self._fd + 1, 1024)
 
     @property
     def in_child(self):
-        return os.getpid() != self._pid or self._process != 0
+        return getpid() != self._pid or self._process != 0
 
 
 def number(value):
