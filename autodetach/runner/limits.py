@@ -56,6 +56,7 @@ def words(limit: str, limits: Limits) -> str:
         "cpu": f"used more than {limits.cpu or 0:g} s of CPU time; --max-cpu allows more",
         "processes": f"had more than {limits.processes} processes; --max-processes allows more",
         "scratch": f"wrote more than {_size(limits.scratch)} to disk; --max-scratch allows more",
+        "full": "filled the disk that its scratch copy is on; set TMPDIR to a place with room",
         "events": f"gave more than {_size(MOST_EVENT_BYTES)} of events to record; fewer steps before the failure help",
     }.get(limit, limit)
 

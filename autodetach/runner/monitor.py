@@ -19,6 +19,8 @@ _EVENTS_EVERY = 0.02
 _USAGE_EVERY = 0.1
 _DISK_EVERY = 0.5
 _KILL_PATIENCE = 2.0
+_SMALLEST_ROOM = 16 << 10
+"""Bytes free, below which a disk counts as full."""
 
 
 class Monitor:
@@ -86,8 +88,11 @@ class Monitor:
 
     def _look_at(self, run: Run) -> None:
         if run.over:
-            if ((run.ending is None and run.ended_with) or run.stopped) and self._too_much(run, at_end=True):
-                run.ending = ("limit", "scratch")
+            if (run.ending is None and run.ended_with) or run.stopped:
+                if self._too_much(run, at_end=True):
+                    run.ending = ("limit", "scratch")
+                elif _is_full(self._scratch.folder):
+                    run.ending = ("limit", "full")  # what it reported may be incomplete, too
             with self._wake:
                 self._runs.remove(run)
             self._cpu_before.pop(run.name, None)
@@ -161,6 +166,13 @@ class Monitor:
             known |= {path.name for run in self._runs for path in run.paths.values()}
         places = (self._scratch.runs, self._scratch.temp, self._scratch.caches, self._scratch.wire)
         return sum(_size(place, known) for place in places)
+
+
+def _is_full(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        there = os.statvfs(folder)
+        return there.f_bavail * there.f_frsize < _SMALLEST_ROOM
+    return False
 
 
 def _size(folder: Path, leave_out: Container[str] = ()) -> int:

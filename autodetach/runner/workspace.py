@@ -74,7 +74,8 @@ class Workspace:
         return root
 
     def _unwritable(self, error: OSError) -> RunError:
-        return RunError(f"cannot make a scratch copy in {self._runs}: {error.strerror or error}")
+        reason = error.strerror or str(error)
+        return RunError(f"cannot make a scratch copy in {self._runs}: {reason}; set TMPDIR to a place with room")
 
     def discard(self, root: Path) -> None:
         """Remove one copy with what the run left in it."""

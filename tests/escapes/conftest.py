@@ -16,6 +16,8 @@ from autodetach.runner.limits import Limits
 from autodetach.runner.project import Project
 from autodetach.runner.session import Session
 
+sys.path.insert(0, str(Path(__file__).parent))  # test_killed is a script, too, and others ask it who still runs
+
 STUB = Path(__file__).resolve().parent.parent / "runner" / "stub_server.py"
 PRELUDE = """
 import os, sys, time, socket, signal, subprocess, pathlib
