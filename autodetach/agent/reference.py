@@ -254,10 +254,10 @@ class Reference(Observer):
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
                         self._uncut.setdefault(kind, set()).add(self.backwards)
-                    if _anywhere(kind) in self._kinds_anywhere:
-                        if node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS:
-                            self._alive_readings.setdefault((kind, birth), self.backwards)
-                            self._alive_anywhere.add((_anywhere(kind), birth))
+                    fresh = node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS
+                    if fresh and _anywhere(kind) in self._kinds_anywhere:
+                        self._alive_readings.setdefault((kind, birth), self.backwards)
+                        self._alive_anywhere.add((_anywhere(kind), birth))
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
