@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "corpus"))
 
-import minimality  # noqa: E402
+import minimality
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\n"
 CASES = {
