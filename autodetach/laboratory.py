@@ -113,6 +113,11 @@ class Laboratory:
         wanted = {"mend": [kind.value], "nudge": list(nudge), "watch": [list(v) for v in watch or ()], **interventions}
         return self._start("mended", horizon, None, {"interventions": wanted, "probes": bool(watch)})
 
+    def leaking(self, horizon: Horizon, watch: Sequence[Sequence[Any]] = ()) -> Experiment:
+        """The program as it is, with what piles up counted; ``watch``: kinds of tensors that are followed."""
+        wanted = {"watch": [list(kind) for kind in watch]}
+        return self._start("leaking", horizon, None, {"interventions": wanted, "probes": bool(watch)})
+
     def traced(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with every value's origin remembered, for derivatives that do not reach their input."""
         return self._start("traced", horizon, None, {"interventions": interventions})

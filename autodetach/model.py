@@ -56,6 +56,8 @@ class FailureKind(StrEnum):
     NUMPY_ON_GRAD = "numpy-on-grad"
     DEEPCOPY_NON_LEAF = "deepcopy-non-leaf"
     NON_SCALAR_ROOT = "non-scalar-root"
+    GROWTH = "graph-growth"
+    """No error: what ``--leaks`` looks for."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Cause(StrEnum):
     GRAPH_COPIED = "graph-copied"
     INPUT_UNMARKED = "input-unmarked"
     INPUT_UNUSED = "input-unused"
+    GRAPH_KEPT = "graph-kept"
     CUT_OFF = "cut-off"
     FROZEN_PARAMETERS = "frozen-parameters"
     NOT_A_NUMBER = "not-a-single-number"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from autodetach.devices import about, device_of, insist_on_device, no_further, wants_redirection
 from autodetach.diagnosis.recording import Recording
 from autodetach.errors import UsageError
-from autodetach.laboratory import Horizon, Laboratory, Observation
+from autodetach.laboratory import Laboratory, Observation
 from autodetach.model import Candidate, Level, Outcome, Rejected, Status, Trial
 from autodetach.progress import Progress
 from autodetach.runner.interpreter import find_interpreter
@@ -23,7 +23,6 @@ from autodetach.runner.project import Project
 from autodetach.runner.run import RunResult, end_in_words
 from autodetach.runner.session import Session
 from autodetach.settings import Settings
-from autodetach.verification.criteria import grows
 
 if TYPE_CHECKING:  # all that edits source is loaded while the program's interpreter imports torch: see _load_the_rest
     from autodetach.diagnosis.plan import Inquiry
@@ -31,7 +30,6 @@ if TYPE_CHECKING:  # all that edits source is loaded while the program's interpr
     from autodetach.verification.judge import Judge, Standard
 
 MOST_TRIALS = 24
-LEAK_STEPS = 40
 HINTS = {
     "EOFError": "the program reads standard input, which is empty here; let it read a file or take arguments after --",
     "[Errno 27] File too large": "a run may write no more to disk than --max-scratch says",
@@ -56,9 +54,10 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
     """Find the fault of a program and the smallest patch that trains as it should. Raises AutodetachError."""
     for work in _opened(settings, progress):
         observed, early = _run(work)
-        if early is not None:
+        leak = _leak(work, observed, early) if early is not None else None
+        if early is not None and leak is None:
             return early
-        inquiry = _diagnose(work, observed)
+        inquiry = leak or _diagnose(work, observed)
         judge = _judge(work)
         inquiry, trials = _verify(work, observed, inquiry, judge)
         return _on_its_device(_report(work, inquiry, trials), observed, judge)
@@ -69,9 +68,10 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
     """What went wrong and why, without proposing anything. Raises AutodetachError."""
     for work in _opened(settings, progress):
         observed, early = _run(work)
-        if early is not None:
+        leak = _leak(work, observed, early) if early is not None else None
+        if early is not None and leak is None:
             return early
-        outcome = _report(work, _diagnose(work, observed), ())
+        outcome = _report(work, leak or _diagnose(work, observed), ())
         device = device_of(observed, None)
         return replace(outcome, device=device, notes=(*outcome.notes, *about(device)))
     raise AssertionError("a session that opens gives one outcome")
@@ -242,8 +242,6 @@ def _nothing_of_ours(seen: Observation, work: _Work) -> Outcome:
             notes = (*notes, cut_words(_limits(settings)))
         return Outcome(Status.FAILED_OTHERWISE, detail=shown(text), notes=notes)
     notes = () if recording.backwards else ("the program never calls backward",)
-    if settings.leaks:
-        notes = (*notes, *_leak(work))
     return Outcome(Status.CLEAN, detail=came, notes=notes)
 
 
@@ -257,13 +255,14 @@ def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number} {noun if number == 1 else noun + plural}"
 
 
-def _leak(work: _Work) -> tuple[str, ...]:
-    """A graph that grows from step to step without any error, told if there is one."""
-    live = work.laboratory.observe(Horizon(most=LEAK_STEPS, live_from=0)).wait().recording.live
-    if not grows(live):
-        return ()
-    (first, few), (last, many) = live[0], live[-1]
-    return (f"a graph grows from step to step: {few} live nodes after step {first}, {many} after step {last}",)
+def _leak(work: _Work, observed: Recording, early: Outcome) -> Inquiry | None:
+    """The inquiry into a graph that grows without any error, where that was asked for and there is one."""
+    if early.status is not Status.CLEAN or not work.settings.leaks:
+        return None
+    from autodetach.diagnosis import leak
+
+    work.progress.stage("looking for a graph that grows")
+    return leak.inquire(work.laboratory, observed, work.book)
 
 
 def _diagnose(work: _Work, observed: Recording) -> Inquiry:

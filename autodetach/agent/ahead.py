@@ -189,7 +189,9 @@ def make(program):
         raise Different(f"an import changed {', '.join(changed)}")
     root = os.path.realpath(program["root"]) + os.sep
     for name in set(sys.modules) - known:
-        if any(type(value) is types.FunctionType and hasattr(value, NOTED) for value in vars(sys.modules[name]).values()):
+        if any(
+            type(value) is types.FunctionType and hasattr(value, NOTED) for value in vars(sys.modules[name]).values()
+        ):
             raise Different(f"{name} keeps a question to CUDA for later")
         place = getattr(sys.modules[name], "__file__", None) or ""
         if os.path.realpath(place).startswith(root) and "site-packages" not in place:

@@ -11,6 +11,7 @@ import traceback
 import torch
 
 from . import devices, hooks
+from .leak import Leaking
 from .mend import Mended
 from .probes import Probes
 from .program import Program
@@ -27,6 +28,7 @@ MODES = {
     "grad-on": Shadow,
     "mended": Mended,
     "traced": Traced,
+    "leaking": Leaking,
 }
 
 

@@ -222,6 +222,19 @@ class Frozen:
     made: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Leak:
+    """A kind of tensor that piles up, or whose graph grows: at first and at last how many, and how many nodes."""
+
+    kind: tuple[str, int, int]
+    count: tuple[int, int]
+    nodes: tuple[int, int]
+    places: frozenset[int]
+    """The places that all the kept ones have passed."""
+    parents: tuple[tuple[tuple[str, int, int], frozenset[int]], ...]
+    """The kinds that they are computed from, each with the places that all of those have passed."""
+
+
 Reading = tuple[str, int]
 """A site, and the place of an operand among its tensors."""
 
@@ -327,6 +340,7 @@ class Recording:
     inputs: tuple[Input, ...] = ()
     """Of a derivative that failed, in a run that traces values."""
     marked: tuple[Marked, ...] = ()
+    leaks: tuple[Leak, ...] = ()
     frozen: Frozen | None = None
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
@@ -707,6 +721,16 @@ class _Reader:
 
     def _updated(self, e: Json, _: Any) -> None:
         self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
+
+    def _leak(self, e: Json, _: Any) -> None:
+        parents = tuple(
+            ((str(site), int(at), int(output)), frozenset(int(i) for i in places))
+            for site, at, output, places in e["parents"]
+        )
+        site, at, output = e["kind"]
+        kind = (str(site), int(at), int(output))
+        places = frozenset(int(i) for i in e["places"])
+        self.lists["leaks"].append(Leak(kind, _two(e["count"]), _two(e["nodes"]), places, parents))
 
     def _marked(self, e: Json, _: Any) -> None:
         self.lists["marked"].append(Marked(str(e["site"]), int(e["place"]), _named(e["frames"])))

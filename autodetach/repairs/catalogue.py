@@ -11,6 +11,7 @@ from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReent
 from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.create_graph import CreateGraph
 from autodetach.repairs.detach_for_numpy import DetachForNumpy
+from autodetach.repairs.detach_kept import DetachKept
 from autodetach.repairs.drop_cache import DropCache
 from autodetach.repairs.drop_earlier_cure import DropEarlierCure
 from autodetach.repairs.keep_graph import KeepTheGraph
@@ -44,6 +45,7 @@ ALL: tuple[Any, ...] = (
     DropEarlierCure(),
     DetachForNumpy(),
     WriteWithoutGrad(),
+    DetachKept(),
 )
 
 

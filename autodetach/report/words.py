@@ -14,6 +14,7 @@ FAILURES: dict[FailureKind, str] = {
     FailureKind.NUMPY_ON_GRAD: "numpy was asked to read a tensor that carries a graph",
     FailureKind.DEEPCOPY_NON_LEAF: "a tensor that carries a graph was deep-copied",
     FailureKind.NON_SCALAR_ROOT: "backward was called on a tensor of more than one number",
+    FailureKind.GROWTH: "the graph grows from step to step",
 }
 
 CAUSES: dict[Cause, str] = {
@@ -81,6 +82,10 @@ CAUSES: dict[Cause, str] = {
     Cause.INPUT_UNUSED: (
         "A derivative was asked for with respect to a tensor that the result was not computed from: another tensor "
         "with the same values was."
+    ),
+    Cause.GRAPH_KEPT: (
+        "Nothing fails, but tensors are kept with the graphs that made them, step after step, although nobody asks for "
+        "those any more."
     ),
     Cause.CUT_OFF: (
         "The program itself cuts the loss off from what it was computed from: by a detach, or by making a new tensor "

@@ -37,9 +37,12 @@ class Standard:
     to_the_end: bool = False
     """Whether the reference ran to the program's own end, as the patched program then has to."""
 
+    may_grow: bool = True
+    """Whether a growth that the reference shows may be excused at all."""
+
     def tiers(self) -> tuple[Standard, ...]:
         """The strict standard first; where the reference itself grows, then the one that excuses it."""
-        if self.reference is not None and criteria.grows(self.reference.live):
+        if self.may_grow and self.reference is not None and criteria.grows(self.reference.live):
             return (self, replace(self, excuse_growth=True))
         return (self,)
 

@@ -370,6 +370,24 @@ for _ in range(9):
     net(torch.randn(4, 2)).pow(2).mean().backward()
     opt.step()
 """,
+    ("detach-kept", "a running total for printing"): HEAD + """
+total = 0
+for _ in range(60):
+    loss = net(torch.randn(4, 2)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    @@
+""",
+    ("detach-kept", "a history of losses"): HEAD + """
+history = []
+for _ in range(60):
+    loss = net(torch.randn(4, 2)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    @@
+""",
     ("mark-input", "where the points are made"): HEAD + """
 net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -438,10 +456,11 @@ def test_an_example_is_what_the_repair_does(analyse, key):
     example = EXAMPLES[key]
     assert key in PROGRAMS, "no program shows this example at work"
     before, after = (embedded(PROGRAMS[key], code) for code in (example.before, example.after))
-    outcome = analyse(before)
+    asked = {"leaks": True} if key[0] == "detach-kept" else {}
+    outcome = analyse(before, **asked)
     found = [patched(before, outcome.chosen)] if outcome.chosen else []
     if found != [after]:  # another patch is as good and as small
-        outcome = analyse(before, all=True)
+        outcome = analyse(before, all=True, **asked)
         found = [patched(before, trial) for trial in outcome.trials if trial.level is Level.SAFE]
     assert outcome.status is Status.REPAIRED, outcome.diagnosis
     assert after in found
@@ -576,6 +595,13 @@ for _ in range(9):
     net(torch.randn(4, 2)).pow(2).mean().detach().backward()
     opt.step()
 """,
+    ("detach-kept", "leave alone: the sum is backpropagated"): HEAD + """
+for _ in range(60):
+    total, loss = 0, net(torch.randn(4, 2)).pow(2).mean()
+    opt.zero_grad()
+    @@
+    opt.step()
+""",
     ("mark-input", "leave alone: the input is in the graph"): HEAD + """
 for _ in range(9):
     loss = net(torch.randn(4, 2)).pow(2).mean()
@@ -604,7 +630,8 @@ for _ in range(9):
 @pytest.mark.parametrize("key", [k for k, e in EXAMPLES.items() if e.after is None], ids="-".join)
 def test_what_a_repair_leaves_alone(analyse, key):
     assert key in ALONE, "no program shows that this is left alone"
-    outcome = analyse(embedded(ALONE[key], EXAMPLES[key].before))
+    asked = {"leaks": True} if key[0] == "detach-kept" else {}
+    outcome = analyse(embedded(ALONE[key], EXAMPLES[key].before), **asked)
     assert not any(
         key[0] in trial.candidate.remedy.split("+") and trial.level is Level.SAFE for trial in outcome.trials
     )
