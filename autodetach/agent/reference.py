@@ -49,9 +49,12 @@ class Observer(Recorder):
         self._clone = set(self.interventions.get("clone") or ())
         self._clone_result = set(self.interventions.get("clone_result") or ())
         self._fresh_root = set(self.interventions.get("fresh_root") or ())
+        self._written = set()  # sites that wrote in place into something with a graph
+        if self._clone:
+            self.at_end.append(lambda: wire.send("written", sites=sorted(self._written)))
         self._newest = {}  # (site, distance from the end, output) -> weak reference to the newest scalar made there
         if type(self) is Observer:
-            self.has_after = bool(self._fresh_root)
+            self.has_after = bool(self._fresh_root or self._clone)
             self.has_call = bool(self._clone or self._clone_result)
 
     def call(self, func, name, site, args, kwargs):
@@ -63,6 +66,9 @@ class Observer(Recorder):
         return result
 
     def after_operation(self, func, name, site, occurrence, args, kwargs, result, start, end):
+        in_place = writes_in_place(name) or kwargs.get("inplace")
+        if self._clone and in_place and isinstance(args[0], torch.Tensor) and args[0].requires_grad:
+            self._written.add(site)
         if self._fresh_root and isinstance(result, torch.Tensor) and result.dim() == 0 and result.grad_fn is not None:
             self._newest[site, end - result.grad_fn._sequence_nr(), result.output_nr] = weakref.ref(result)
 

@@ -14,6 +14,7 @@ failure         kind, message, site, steps, backwards, call, plus what the graph
 pair            a stale operand: see :mod:`reference`
 place           where a watched tensor passed: see :mod:`probes`
 shadow          operations that lost the graph of the failing root: see :mod:`shadow`
+written         sites: where something with a graph was written in place, in a run with copies
 leak            a kind of tensor that piles up, or whose graph grows: see :mod:`leak`
 marked          an operand that was made to require gradients: see :mod:`trace`
 mended          an error that was mended on the fly: see :mod:`mend`

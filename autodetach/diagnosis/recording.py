@@ -341,6 +341,8 @@ class Recording:
     """Of a derivative that failed, in a run that traces values."""
     marked: tuple[Marked, ...] = ()
     leaks: tuple[Leak, ...] = ()
+    written: frozenset[str] = frozenset()
+    """Sites that wrote in place into something with a graph; told by a run with copies."""
     frozen: Frozen | None = None
     shades: tuple[Shade, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
@@ -721,6 +723,9 @@ class _Reader:
 
     def _updated(self, e: Json, _: Any) -> None:
         self.fields["updated"] = frozenset(str(name) for name in e["leaves"])
+
+    def _written(self, e: Json, _: Any) -> None:
+        self.fields["written"] = frozenset(str(s) for s in e["sites"])
 
     def _leak(self, e: Json, _: Any) -> None:
         parents = tuple(

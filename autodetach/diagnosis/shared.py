@@ -22,6 +22,7 @@ from autodetach.repairs.lost import Lost
 from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
+from autodetach.repairs.out_of_place import OutOfPlace
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.settings import Settings
 from autodetach.verification.criteria import Spread, same_training
@@ -81,11 +82,13 @@ def _changed_in_place(
     if not outdated or reference.failure is not None:
         return Inquiry(diagnosis)
     standard = Standard(findings.observed, reference, reference.progress, measured)
-    return Inquiry(
-        diagnosis,
-        (Plan(tuple(CloneOperand().propose(findings, outdated)), standard),),
-        reference.progress - findings.failure.steps,
-    )
+    findings = replace(findings, reference=reference)
+    candidates = [
+        *CloneOperand().propose(findings, outdated),
+        *OutOfPlace().propose(findings, sorted(reference.written)),
+    ]
+    candidates.sort(key=lambda c: (c.changed_lines, c.preference, c.changed_tokens))
+    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - findings.failure.steps)
 
 
 def _same_root(laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread) -> Inquiry:

@@ -20,6 +20,7 @@ from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
+from autodetach.repairs.out_of_place import OutOfPlace
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.repairs.stay_in_torch import StayInTorch
 from autodetach.repairs.thaw import ThawTrained
@@ -39,6 +40,7 @@ ALL: tuple[Any, ...] = (
     MarkInput(),
     CheckpointWithoutReentry(),
     CloneOperand(),
+    OutOfPlace(),
     MoveBelowStep(),
     BackwardOnFreshLoss(),
     RecomputeInClosure(),

@@ -388,6 +388,31 @@ for _ in range(60):
     opt.step()
     @@
 """,
+    ("out-of-place", "an augmented assignment"): HEAD + """
+for _ in range(9):
+    x = net(torch.randn(4, 2))
+    @@
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+""",
+    ("out-of-place", "a method"): HEAD + """
+for _ in range(9):
+    x = net(torch.randn(4, 2))
+    @@
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+""",
+    ("out-of-place", "a keyword"): HEAD + """
+import torch.nn.functional as F
+for _ in range(9):
+    h = net(torch.randn(4, 2)).tanh()
+    @@
+    opt.zero_grad()
+    r.pow(2).mean().backward()
+    opt.step()
+""",
     ("mark-input", "where the points are made"): HEAD + """
 net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -600,6 +625,15 @@ for _ in range(60):
     total, loss = 0, net(torch.randn(4, 2)).pow(2).mean()
     opt.zero_grad()
     @@
+    opt.step()
+""",
+    ("out-of-place", "leave alone: nothing saved is overwritten"): HEAD + """
+for _ in range(9):
+    x = net(torch.randn(4, 2))
+    @@
+    loss = h.pow(2).mean().detach()
+    opt.zero_grad()
+    loss.backward()
     opt.step()
 """,
     ("mark-input", "leave alone: the input is in the graph"): HEAD + """
