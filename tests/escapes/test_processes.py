@@ -136,6 +136,46 @@ time.sleep(30)
     assert result.ended == "limit" and "60 processes" in result.limit
 
 
+def test_fork_bomb_that_doubles(room) -> None:
+    result = room.run("while True: os.fork(); time.sleep(0.03)", limits=Limits(processes=60))
+    assert result.ended == "limit" and "60 processes" in result.limit
+
+
+def test_ends_its_guard(room) -> None:
+    """What stands between us and the server; out of reach, or what it guarded is swept all the same."""
+    with room.session() as session:
+        result = session.run(
+            {
+                "program": "import os, signal, time\n"
+                + DAEMON
+                + """
+daemon()
+with open(f"/proc/{os.getppid()}/stat") as file:
+    guard = int(file.read().rpartition(")")[2].split()[1])
+for number in (signal.SIGSTOP, signal.SIGKILL):
+    try:
+        os.kill(guard, number)
+    except OSError:
+        pass
+time.sleep(30)
+"""
+            },
+            timeout=2,
+        )
+    assert result.ended in ("lost", "timeout") and result.seconds < 15
+
+
+def test_memory_that_nobody_may_look_into(room) -> None:
+    program = """
+import ctypes
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+hoard = bytearray(b"x") * (400 << 20)
+time.sleep(20)
+"""
+    result = room.run(program, limits=Limits(memory=300 << 20))
+    assert result.ended == "limit" and "300 MiB of memory" in result.limit
+
+
 def test_memory_hog(room) -> None:
     program = """
 hoard = []
@@ -174,7 +214,29 @@ for number in range(200):
 
 def test_one_huge_file(room) -> None:
     result = room.run("open('junk', 'wb').write(b'x' * (50 << 20))", limits=Limits(scratch=20 << 20))
-    assert result.status != 0
+    assert result.ended == "limit" and "20 MiB to disk" in result.limit
+
+
+HIDING_PLACES = {
+    "beside the temp folder": "os.path.dirname(os.environ['TMPDIR'])",
+    "beside the events": "os.path.dirname(request['events'])",
+    "beside the copies": "os.path.dirname(os.path.dirname(request['folder']))",
+    "among the caches": "os.environ['TRITON_CACHE_DIR'] + '/..'",
+}
+
+
+@pytest.mark.parametrize("name", HIDING_PLACES)
+def test_disk_filled_where_no_run_of_its_own_lies(room, name) -> None:
+    program = f"""
+place = os.path.realpath({HIDING_PLACES[name]})
+os.makedirs(place, exist_ok=True)
+for number in range(60):
+    with open(f"{{place}}/junk-{{number}}", "wb") as file:
+        file.write(b"x" * (1 << 20))
+time.sleep(20)
+"""
+    result = room.run(program, limits=Limits(scratch=30 << 20))
+    assert result.ended == "limit" and "30 MiB to disk" in result.limit, result.stderr
 
 
 def test_endless_output(room) -> None:

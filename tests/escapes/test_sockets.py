@@ -77,3 +77,33 @@ def test_socket_in_the_file_system(room, tmp_path) -> None:
     if not room.enforces("unix sockets of the machine"):
         pytest.skip(f"{room.mechanism.name} does not enforce it, and says so")
     assert worked == {"unix": False}
+
+
+def test_nobody_outside_reaches_what_listens(room) -> None:
+    reached, tried = [], threading.Event()
+
+    def knock(event):
+        if event["event"] == "port":
+            try:
+                socket.create_connection(("127.0.0.1", event["port"]), timeout=1).close()
+                reached.append(event["port"])
+            except OSError:
+                pass
+            tried.set()
+
+    program = """
+import socket, time
+try:
+    server = socket.create_server(("", 0))
+    say({"event": "port", "port": server.getsockname()[1]})
+    time.sleep(1.5)
+except OSError:
+    say({"event": "refused"})
+"""
+    with room.session() as session:
+        result = session.run({"program": program}, timeout=20, on_event=knock)
+    assert result.ended == "exit", result.stderr
+    if room.enforces("network"):
+        assert reached == []
+    elif room.mechanism.name == "none":
+        assert reached and tried.is_set(), "the listener of this test does not work"
