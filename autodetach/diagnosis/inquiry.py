@@ -37,11 +37,11 @@ LEARNED_OR_FIXED = (
 )
 
 
-def carried_or_afresh(resets: tuple[str, ...]) -> tuple[str, ...]:
+def carried_or_afresh(resets: tuple[str, ...], where: str) -> tuple[str, ...]:
     calls = " or ".join(f"{name}()" for name in resets)
     return (
         f"if every batch should start afresh, call {calls} before its forward pass",
-        "if the state should be carried on from one batch to the next, detach it between them, as in the patch shown",
+        f"if the state should be carried on from one batch to the next, detach it between them, {where}",
     )
 
 
@@ -83,11 +83,12 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         if dual is not None:
             return dual
     same_step = [p for p in shares if not p.updated_between and any(leaf.holders for leaf in p.leaves)]
-    if (displaced or same_step) and not found.failed:
-        # where cutting would starve somebody, what is shared is meant to teach
-        fed = bool(starved) or any(p.id in found.discovered.fed | found.discovered.silenced for p in shares)
+    if (displaced or same_step) and (not found.failed or truncation.loses_graph(found.discovered)):
+        # where cutting would starve somebody or leave nothing to learn from, what is shared is meant to teach
+        needed = bool(starved) or found.failed
+        fed = needed or any(p.id in found.discovered.fed | found.discovered.silenced for p in shares)
         inquiry = shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed, shares)
-        if inquiry.plans or not starved:
+        if inquiry.plans or not needed:
             return inquiry
     if truncation.loses_graph(found.discovered):
         emptied = truncation.emptied(laboratory, findings, settings)
@@ -96,7 +97,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
             candidates = tuple(EmptyContainer().after_use(findings, emptied.holders))
             told = tell(replace(findings, cause=Cause.ACCUMULATED_LOSS))
             return Inquiry(told, (Plan(candidates, standard),), emptied.reference.progress - failure.steps)
-    if found.cut_short:
+    if found.cut_short and not starved:
         return Inquiry(tell(findings))
     if starved or found.failed:
         findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
@@ -104,6 +105,11 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
         standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
         candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
+        never = () if candidates else truncation.never_reset(findings)
+        if never:
+            return Inquiry(
+                tell(replace(findings, cause=Cause.CARRIED_STATE), carried_or_afresh(never, "where it lies then"))
+            )
         if not candidates and starved:
             return Inquiry(tell(findings, ONCE_OR_EVERY_STEP))
         if not candidates:
@@ -118,7 +124,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     if truncation.made_once_though_learned(findings):
         ways = ONCE_OR_EVERY_STEP
     elif truncation.never_reset(findings):
-        ways = carried_or_afresh(truncation.never_reset(findings))
+        ways = carried_or_afresh(truncation.never_reset(findings), "as in the patch shown")
     if ways:
         unsafe = replace(standard, level=Level.UNSAFE)
         return Inquiry(
