@@ -39,6 +39,8 @@ FEW_ITEMS = 4
 SECONDS = 0.4
 """All the searches of a run together may take so long."""
 
+RESETTING = ("reset", "init_hidden", "init_state", "init_seq", "zero_state", "clear")
+
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleType, types.BuiltinFunctionType,
           types.MethodType, types.GeneratorType, types.CodeType, types.FrameType,
           torch.device, torch.dtype, torch.Size, torch.optim.Optimizer,

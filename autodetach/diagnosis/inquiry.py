@@ -13,6 +13,7 @@ from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.siblings import explained
 from autodetach.diagnosis.story import tell
+from autodetach.diagnosis.truncation import Truncation
 from autodetach.laboratory import Laboratory
 from autodetach.model import Candidate, Cause, FailureKind, Level
 from autodetach.repairs import CUT_REPAIRS
@@ -22,7 +23,7 @@ from autodetach.repairs.empty_container import EmptyContainer
 from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
-from autodetach.verification.criteria import spread
+from autodetach.verification.criteria import Spread, spread
 from autodetach.verification.judge import Standard
 
 FEW = 4
@@ -76,6 +77,26 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
     calls = shared.freed_by_grad(findings)
     if calls:
         return shared.first_order(laboratory, findings, settings, measured, calls)
+    inquiry = _within_one_step(laboratory, found, settings, measured, starved)
+    inquiry = inquiry or _never_emptied(laboratory, found, settings, measured)
+    if inquiry is not None:
+        return inquiry
+    if found.cut_short and not starved:
+        return Inquiry(tell(findings))
+    if starved or found.failed:
+        return _made_once(found, settings, measured, starved)
+    return _truncated(found, measured)
+
+
+def _within_one_step(
+    laboratory: Laboratory,
+    found: Truncation,
+    settings: Settings,
+    measured: Spread,
+    starved: tuple[tuple[int, int], ...],
+) -> Inquiry | None:
+    """Two losses of one step go through the same graph; None where the runs show something else."""
+    findings = found.findings
     shares = shared.read_again_in_one_step(findings, found.discovered)
     displaced = bool(shares) and truncation.displaced(findings)
     if starved or displaced:
@@ -83,61 +104,68 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         if dual is not None:
             return dual
     same_step = [p for p in shares if not p.updated_between and any(leaf.holders for leaf in p.leaves)]
-    if (displaced or same_step) and (not found.failed or truncation.loses_graph(found.discovered)):
-        # where cutting would starve somebody or leave nothing to learn from, what is shared is meant to teach
-        needed = bool(starved) or found.failed
-        fed = needed or any(p.id in found.discovered.fed | found.discovered.silenced for p in shares)
-        inquiry = shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed, shares)
-        if inquiry.plans or not needed:
-            return inquiry
-    if truncation.loses_graph(found.discovered):
-        emptied = truncation.emptied(laboratory, findings, settings)
-        if emptied is not None:
-            standard = Standard(observed, emptied.reference, emptied.reference.progress, measured)
-            candidates = tuple(EmptyContainer().after_use(findings, emptied.holders))
-            told = tell(replace(findings, cause=Cause.ACCUMULATED_LOSS))
-            return Inquiry(told, (Plan(candidates, standard),), emptied.reference.progress - failure.steps)
-    if found.cut_short and not starved:
-        return Inquiry(tell(findings))
-    if starved or found.failed:
-        findings = replace(findings, cause=Cause.BUILT_ONCE, starved=starved)
-        progress = failure.steps + settings.steps
+    if not (displaced or same_step) or (found.failed and not truncation.loses_graph(found.discovered)):
+        return None
+    # where cutting would starve somebody or leave nothing to learn from, what is shared is meant to teach
+    needed = bool(starved) or found.failed
+    fed = needed or any(p.id in found.discovered.fed | found.discovered.silenced for p in shares)
+    inquiry = shared.shared_in_one_step(laboratory, findings, settings, measured, None, fed, shares)
+    return inquiry if inquiry.plans or not needed else None
+
+
+def _never_emptied(laboratory: Laboratory, found: Truncation, settings: Settings, measured: Spread) -> Inquiry | None:
+    """Cutting leaves nothing to learn from, for what is read was all used up: a list keeps it. None if no list does."""
+    if not truncation.loses_graph(found.discovered):
+        return None
+    findings = found.findings
+    emptied = truncation.emptied(laboratory, findings, settings)
+    if emptied is None:
+        return None
+    standard = Standard(findings.observed, emptied.reference, emptied.reference.progress, measured)
+    candidates = tuple(EmptyContainer().after_use(findings, emptied.holders))
+    told = tell(replace(findings, cause=Cause.ACCUMULATED_LOSS))
+    return Inquiry(told, (Plan(candidates, standard),), emptied.reference.progress - findings.failure.steps)
+
+
+def _made_once(
+    found: Truncation, settings: Settings, measured: Spread, starved: tuple[tuple[int, int], ...]
+) -> Inquiry:
+    """What is stale should learn: it is to be made anew in every step."""
+    findings = replace(found.findings, cause=Cause.BUILT_ONCE, starved=starved)
+    candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
+    if candidates:
+        progress = findings.failure.steps + settings.steps
         held = frozenset(leaf.optimizer for leaf in findings.leaves if leaf.optimizer is not None)
-        standard = Standard(observed, None, progress, measured, frozenset(starved) or held)
-        candidates = (*MoveIntoLoop().propose(findings), *DropCache().propose(findings))
-        never = () if candidates else truncation.never_reset(findings)
-        if never:
-            return Inquiry(
-                tell(replace(findings, cause=Cause.CARRIED_STATE), carried_or_afresh(never, "where it lies then"))
-            )
-        if not candidates and starved:
-            return Inquiry(tell(findings, ONCE_OR_EVERY_STEP))
-        if not candidates:
-            return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))
+        standard = Standard(findings.observed, None, progress, measured, frozenset(starved) or held)
         return Inquiry(tell(findings), (Plan(candidates, standard),), settings.steps)
-    findings = replace(findings, cause=truncation.cause_of(findings))
+    resets = truncation.never_reset(findings)
+    if resets:
+        ways = carried_or_afresh(resets, "where it lies then")
+        return Inquiry(tell(replace(findings, cause=Cause.CARRIED_STATE), ways))
+    if starved:
+        return Inquiry(tell(findings, ONCE_OR_EVERY_STEP))
+    return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))
+
+
+def _truncated(found: Truncation, measured: Spread) -> Inquiry:
+    """The replay is how the program is meant, unless the program leaves two meanings open."""
+    findings = replace(found.findings, cause=truncation.cause_of(found.findings))
     if truncation.ambiguous(findings):
         return Inquiry(tell(findings, LEARNED_OR_FIXED))
-    reference = found.replayed
+    reference, observed = found.replayed, findings.observed
     standard = Standard(observed, reference, reference.progress, measured)
+    steps = reference.progress - findings.failure.steps
     ways: tuple[str, ...] = ()
+    resets = truncation.never_reset(findings)
     if truncation.made_once_though_learned(findings):
         ways = ONCE_OR_EVERY_STEP
-    elif truncation.never_reset(findings):
-        ways = carried_or_afresh(truncation.never_reset(findings), "as in the patch shown")
+    elif resets:
+        ways = carried_or_afresh(resets, "as in the patch shown")
     if ways:
         unsafe = replace(standard, level=Level.UNSAFE)
-        return Inquiry(
-            tell(findings, ways),
-            (Plan(tuple(islice(truncating(findings), FEW)), unsafe),),
-            reference.progress - failure.steps,
-        )
-    return Inquiry(
-        tell(findings),
-        (Plan(tuple(truncating(findings)), standard),),
-        reference.progress - failure.steps,
-        _warnings(observed, reference),
-    )
+        return Inquiry(tell(findings, ways), (Plan(tuple(islice(truncating(findings), FEW)), unsafe),), steps)
+    plan = Plan(tuple(truncating(findings)), standard)
+    return Inquiry(tell(findings), (plan,), steps, _warnings(observed, reference))
 
 
 def truncating(findings: Findings) -> Iterator[Candidate]:
