@@ -34,6 +34,7 @@ WORDINGS = {
     "in-place": "modified by an inplace operation",
     "numpy-on-grad": "Can't call numpy() on Tensor that requires grad",
     "unused-input": "differentiated Tensor",
+    "deepcopy-non-leaf": "Only Tensors created explicitly by the user",
     "leaf-in-place": "requires grad is being used in an in-place operation",
 }
 """The error kinds of ``case.toml`` and the part of torch's message that tells each."""

@@ -14,8 +14,8 @@ graph (it has a graph), forward (within a module's forward), fresh (nothing was 
 step), backwards, leaf. ``looked`` {sites}: the makers of leaves whose ``.grad`` the program reads.
 
 ``unflag`` names sites that make leaves: those do not require gradients.
-``nudge`` names sites where the values that leave torch are changed a little: a run that trains the same all the same
-does not depend on them.
+``nudge`` names sites where the values that leave torch, or are copied, are changed a little: a run that trains the
+same all the same does not depend on them.
 """
 
 import sys
@@ -25,7 +25,7 @@ import torch
 
 from . import messages
 from .names import names_in, own_frames
-from .nudge import LEAVING, nudged
+from .nudge import LEAVING, NUDGE, nudged
 from .operands import tensors, writes_in_place
 from .recorder import recorder_failure
 from .reference import Reference
@@ -80,8 +80,11 @@ class Mended(Reference):
     def deepcopy_non_leaf(self, error, func, name, site, args, kwargs):
         tensor, memo = args[0], args[1]
         self._tell("deepcopy-non-leaf", site, name, tensor)
-        memo[id(tensor)] = func(tensor.detach(), memo)
-        return memo[id(tensor)]
+        copied = memo[id(tensor)] = func(tensor.detach(), memo)
+        if site in self._nudge and copied.is_floating_point():
+            self._nudges += 1
+            copied += NUDGE * torch.cos(1.7 * torch.arange(copied.numel()) + self._nudges).view_as(copied).to(copied)
+        return copied
 
     def leaf_in_place(self, error, func, name, site, args, kwargs):
         target = args[0] if args and isinstance(args[0], torch.Tensor) else None

@@ -2,6 +2,8 @@
 
 import sys
 
+import torch
+
 from .probes import structure
 
 MOST = 8
@@ -18,7 +20,7 @@ def own_frames(sites):
 
 
 def names_in(frame, tensor):
-    """[[code, structure], ...]: local and global names, and attributes of ``self``, that are or hold the tensor."""
+    """[[code, structure], ...]: local and global names, attributes of ``self`` and of modules that are or hold it."""
     found = []
     scopes = [frame.f_locals] if frame.f_locals is frame.f_globals else [frame.f_locals, frame.f_globals]
     for scope in scopes:
@@ -28,6 +30,10 @@ def names_in(frame, tensor):
             elif name == "self":
                 inside = getattr(value, "__dict__", {})
                 found += [[f"self.{k}", structure(v)] for k, v in list(inside.items()) if _holds(v, tensor)]
+            if isinstance(value, torch.nn.Module):
+                for path, module in value.named_modules():
+                    owner = ".".join(filter(None, (name, path)))
+                    found += [[f"{owner}.{k}", structure(v)] for k, v in list(vars(module).items()) if v is tensor]
     return found[:MOST]
 
 

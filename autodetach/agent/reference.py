@@ -86,7 +86,11 @@ class Observer(Recorder):
     def describe_roots(self, roots):
         with torch.no_grad():
             values = trajectory.loss_values(roots)
-        return {"roots": [self.describe_root(r) for r in roots if r.grad_fn is not None], "values": values}
+        return {
+            "roots": [self.describe_root(r) for r in roots if r.grad_fn is not None],
+            "values": values,
+            "shapes": [list(r.shape) for r in roots],
+        }
 
     def made(self, number):
         """[optimizer steps, backwards] that were over when node ``number`` was made."""

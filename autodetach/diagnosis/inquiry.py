@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from autodetach.diagnosis import derivative, leaf_in_place, numpy_on_grad, shared, truncation
+from autodetach.diagnosis import derivative, leaf_in_place, shared, truncation, values_taken
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.lost_graph import graph_was_lost
 from autodetach.diagnosis.plan import Inquiry, Plan
@@ -57,11 +57,11 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
             return found
     if failure.kind is FailureKind.NO_GRAD_FN:
         return graph_was_lost(laboratory, observed, book, settings)
-    if failure.kind is FailureKind.NUMPY_ON_GRAD:
-        return numpy_on_grad.inquire(laboratory, observed, book, settings)
+    if failure.kind in values_taken.TAKERS:
+        return values_taken.inquire(laboratory, observed, book, settings)
     if failure.kind is FailureKind.LEAF_IN_PLACE:
         return leaf_in_place.inquire(laboratory, observed, book, settings)
-    return explained(observed, book)
+    return explained(observed, book, settings)
 
 
 def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:

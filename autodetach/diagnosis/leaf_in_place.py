@@ -46,8 +46,6 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
         standard = replace(standard, level=Level.UNSAFE)
     elif with_graph and not spurious:
         return Inquiry(diagnosis)  # somebody reads the gradient of a leaf that others are written into
-    else:
-        diagnosis = replace(diagnosis, ways_out=())
     candidates = [] if with_graph else [*WriteWithoutGrad().propose(mending)]
     candidates += _unflagged(mending) if spurious else []
     candidates.sort(key=lambda c: (c.changed_lines, c.preference, c.changed_tokens))

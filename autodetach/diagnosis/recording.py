@@ -337,6 +337,7 @@ class Recording:
     """Sites that made leaves whose gradients the program reads."""
     failure_values: tuple[Number, ...] = ()
     """What the failing backward was called on."""
+    failure_shapes: tuple[tuple[int, ...], ...] = ()
     inputs: tuple[Input, ...] = ()
     """Of a derivative that failed, in a run that traces values."""
     marked: tuple[Marked, ...] = ()
@@ -711,6 +712,7 @@ class _Reader:
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
         self.fields["failure_values"] = _numbers(e.get("values") or ())
+        self.fields["failure_shapes"] = tuple(tuple(int(n) for n in shape) for shape in e.get("shapes") or ())
         self.fields["inputs"] = tuple(_input(row) for row in e.get("inputs") or ())
         self.fields["failure_roots"] = tuple(_root(r) for r in e.get("roots") or ())
 

@@ -3,11 +3,16 @@ the program alone does not say which way was meant."""
 
 from __future__ import annotations
 
-from autodetach.diagnosis.plan import Inquiry
+from math import prod
+
+from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.story import place
-from autodetach.model import Cause, Diagnosis, Evidence, FailureKind
+from autodetach.model import Cause, Diagnosis, Evidence, FailureKind, Level
+from autodetach.repairs.reduce_loss import ReduceLoss
+from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
+from autodetach.verification.judge import Standard
 
 WHAT = {
     FailureKind.UNUSED_INPUT: "a gradient is asked for with respect to a tensor that the outputs do not depend on",
@@ -42,11 +47,18 @@ WAYS_OUT = {
 }
 
 
-def explained(observed: Recording, book: SourceBook) -> Inquiry:
+def explained(observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
     """The diagnosis of a failure that no reference run tells anything about."""
     failure = observed.failure
     assert failure is not None
     where = place(failure.chain)
     what = WHAT.get(failure.kind, failure.message)
-    evidence = (Evidence(f"after {failure.steps} steps: {what}", where),)
-    return Inquiry(Diagnosis(Cause.UNKNOWN, failure, evidence, WAYS_OUT.get(failure.kind, ())))
+    evidence = [Evidence(f"after {failure.steps} steps: {what}", where)]
+    ways = WAYS_OUT.get(failure.kind, ())
+    if failure.kind is not FailureKind.NON_SCALAR_ROOT:
+        return Inquiry(Diagnosis(Cause.UNKNOWN, failure, tuple(evidence), ways))
+    for shape in observed.failure_shapes[:1]:
+        evidence.append(Evidence(f"it has the shape {' x '.join(map(str, shape))}: {prod(shape)} values", where))
+    diagnosis = Diagnosis(Cause.NOT_A_NUMBER, failure, tuple(evidence), ways)
+    standard = Standard(observed, None, failure.steps + settings.steps, level=Level.DISPLAY_ONLY)
+    return Inquiry(diagnosis, (Plan(tuple(ReduceLoss().propose(book, failure)), standard),))

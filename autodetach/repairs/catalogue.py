@@ -10,6 +10,7 @@ from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
 from autodetach.repairs.checkpoint_without_reentry import CheckpointWithoutReentry
 from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.create_graph import CreateGraph
+from autodetach.repairs.detach_for_copy import DetachForCopy
 from autodetach.repairs.detach_for_numpy import DetachForNumpy
 from autodetach.repairs.detach_kept import DetachKept
 from autodetach.repairs.drop_cache import DropCache
@@ -22,6 +23,7 @@ from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.repairs.one_backward import KeepGraph, OneBackward
 from autodetach.repairs.out_of_place import OutOfPlace
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
+from autodetach.repairs.reduce_loss import ReduceLoss
 from autodetach.repairs.stay_in_torch import StayInTorch
 from autodetach.repairs.thaw import ThawTrained
 from autodetach.repairs.write_without_grad import WriteWithoutGrad
@@ -46,6 +48,8 @@ ALL: tuple[Any, ...] = (
     RecomputeInClosure(),
     DropEarlierCure(),
     DetachForNumpy(),
+    DetachForCopy(),
+    ReduceLoss(),
     WriteWithoutGrad(),
     DetachKept(),
 )

@@ -45,8 +45,12 @@ class DetachForNumpy:
 
     def propose(self, mending: Mending) -> Iterable[Candidate]:
         """Patches that detach whatever numpy reads, each as few edits as can be."""
-        cuts = [*self._where_it_passes(mending), *self._at_the_call(mending)]
+        cuts = [*self._where_it_passes(mending), *self._at_the_call(mending), *self._before_the_call(mending)]
         yield from covers(mending, cuts, mending.readings)
+
+    def _before_the_call(self, mending: Mending) -> Iterable[Cut]:
+        """What else may be done where the call is."""
+        return ()
 
     def _where_it_passes(self, mending: Mending) -> Iterable[Cut]:
         kept: set[Reading] = set()

@@ -388,6 +388,38 @@ for _ in range(60):
     opt.step()
     @@
 """,
+    ("detach-for-copy", "a tensor"): HEAD + """
+import copy
+for _ in range(9):
+    out = net(torch.randn(4, 2))
+    opt.zero_grad()
+    out.pow(2).mean().backward()
+    opt.step()
+    @@
+    print(best.mean())
+""",
+    ("detach-for-copy", "an attribute of a module"): HEAD + """
+import copy
+class Net(nn.Linear):
+    def forward(self, x):
+        self.seen = super().forward(x).tanh()
+        return self.seen
+
+net = Net(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(9):
+    opt.zero_grad()
+    net(torch.randn(4, 2)).pow(2).mean().backward()
+    opt.step()
+    @@
+""",
+    ("reduce-loss", "a loss for each sample"): HEAD + """
+for _ in range(9):
+    loss = net(torch.randn(4, 2)).pow(2)
+    opt.zero_grad()
+    @@
+    opt.step()
+""",
     ("out-of-place", "an augmented assignment"): HEAD + """
 for _ in range(9):
     x = net(torch.randn(4, 2))
@@ -486,8 +518,9 @@ def test_an_example_is_what_the_repair_does(analyse, key):
     found = [patched(before, outcome.chosen)] if outcome.chosen else []
     if found != [after]:  # another patch is as good and as small
         outcome = analyse(before, all=True, **asked)
-        found = [patched(before, trial) for trial in outcome.trials if trial.level is Level.SAFE]
-    assert outcome.status is Status.REPAIRED, outcome.diagnosis
+        level = Level.DISPLAY_ONLY if key[0] == "reduce-loss" else Level.SAFE
+        found = [patched(before, trial) for trial in outcome.trials if trial.level is level]
+    assert (outcome.status is Status.REPAIRED) is (key[0] != "reduce-loss"), outcome.diagnosis
     assert after in found
     assert any(
         key[0] in t.candidate.remedy.split("+") for t in outcome.trials if t.diff and patched(before, t) == after
@@ -626,6 +659,23 @@ for _ in range(60):
     opt.zero_grad()
     @@
     opt.step()
+""",
+    ("detach-for-copy", "leave alone: parameters are leaves"): HEAD + """
+import copy
+for _ in range(9):
+    loss = net(torch.randn(4, 2)).pow(2).mean().detach()
+    opt.zero_grad()
+    @@
+    loss.backward()
+    opt.step()
+""",
+    ("reduce-loss", "leave alone: values with weights of their own"): HEAD + """
+weights = torch.ones(4, 1)
+for _ in range(9):
+    loss = net(torch.randn(4, 2)).pow(2)
+    opt.zero_grad()
+    @@
+    loss.detach().backward()
 """,
     ("out-of-place", "leave alone: nothing saved is overwritten"): HEAD + """
 for _ in range(9):
