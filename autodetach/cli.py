@@ -194,13 +194,15 @@ def fix(
     """Print the smallest verified patch for a failing program, as a unified diff."""
     settings = _settings(locals())
     _settle(settings)
+    if settings.interactive:
+        from autodetach.report.choice import choose_patch, insist_on_terminal
+
+        insist_on_terminal(sys.stdin)
     from autodetach import pipeline
 
     outcome = _watched(settings, lambda progress: pipeline.fix(settings, progress))
     tell(settings, outcome)
     if settings.interactive:
-        from autodetach.report.choice import choose_patch
-
         outcome = choose_patch(outcome, sys.stderr, sys.stdin)
     publish(settings, outcome)
     if settings.apply and outcome.status is Status.REPAIRED:

@@ -12,13 +12,18 @@ from autodetach.source.apply import apply_all
 from autodetach.source.module import SourceModule
 
 
+def insist_on_terminal(answers: TextIO | None) -> None:
+    """Raises UsageError where nobody can answer: better before the program has run for minutes than behind it."""
+    if answers is None or not answers.isatty():
+        raise UsageError("-i asks a question: it needs a terminal")
+
+
 def choose_patch(outcome: Outcome, question: TextIO, answers: TextIO) -> Outcome:
     """The outcome with the chosen patch, or with none. Raises UsageError where nobody can answer."""
     trials = [trial for trial in outcome.trials if trial.level in (Level.SAFE, Level.UNSAFE)]
     if not trials:
         return outcome
-    if not answers.isatty():
-        raise UsageError("-i asks a question: it needs a terminal")
+    insist_on_terminal(answers)
     for number, trial in enumerate(trials, 1):
         summary = neutral(trial.candidate.summary)
         question.write(f"\n{number}. [{trial.level}] {summary}\n")

@@ -13,6 +13,7 @@ from autodetach.report.sources import Sources
 from autodetach.report.words import CAUSES, FAILURES, proof
 
 SOURCE = "autodetach"
+MOST_SHOWN = 3
 
 
 def span_of(diagnosis: Diagnosis) -> Span | None:
@@ -29,8 +30,10 @@ def message_of(outcome: Outcome) -> str:
         return ""
     fault = f"{FAILURES[diagnosis.failure.kind]} ({diagnosis.cause}). {CAUSES[diagnosis.cause]}"
     if outcome.chosen is None:
+        shown = [trial for trial in outcome.trials if trial.level is not None][:MOST_SHOWN]
+        others = "".join(f" Not taken [{trial.level}]: {neutral(trial.candidate.summary)}." for trial in shown)
         ways = "".join(f" Way out: {neutral(way)}." for way in diagnosis.ways_out)
-        return f"{fault} No patch is verified.{ways}"
+        return f"{fault} No patch is verified.{others}{ways}"
     summary = neutral(outcome.chosen.candidate.summary)
     return f"{fault} Remedy [{outcome.chosen.level}]: {summary}; {proof(outcome)}."
 
