@@ -54,10 +54,12 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
     """Find the fault of a program and the smallest patch that trains as it should. Raises AutodetachError."""
     for work in _opened(settings, progress):
         observed, early = _run(work)
+        observed, early, notes = _hidden(work, observed, early)
         leak = _leak(work, observed, early) if early is not None else None
         if early is not None and leak is None:
             return early
         inquiry = leak or _diagnose(work, observed)
+        inquiry = replace(inquiry, notes=(*inquiry.notes, *notes))
         judge = _judge(work)
         inquiry, trials = _verify(work, observed, inquiry, judge)
         return _on_its_device(_report(work, inquiry, trials), observed, judge)
@@ -68,12 +70,13 @@ def explain(settings: Settings, progress: Progress) -> Outcome:
     """What went wrong and why, without proposing anything. Raises AutodetachError."""
     for work in _opened(settings, progress):
         observed, early = _run(work)
+        observed, early, notes = _hidden(work, observed, early)
         leak = _leak(work, observed, early) if early is not None else None
         if early is not None and leak is None:
             return early
         outcome = _report(work, leak or _diagnose(work, observed), ())
         device = device_of(observed, None)
-        return replace(outcome, device=device, notes=(*outcome.notes, *about(device)))
+        return replace(outcome, device=device, notes=(*outcome.notes, *notes, *about(device)))
     raise AssertionError("a session that opens gives one outcome")
 
 
@@ -253,6 +256,22 @@ def _exit_status(result: RunResult) -> int | None:
 
 def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number} {noun if number == 1 else noun + plural}"
+
+
+def _hidden(
+    work: _Work, observed: Recording, early: Outcome | None
+) -> tuple[Recording, Outcome | None, tuple[str, ...]]:
+    """A fault that ``retain_graph=True`` hides is told; with ``--leaks`` it is the fault to repair."""
+    if early is None or early.status is not Status.CLEAN:
+        return observed, early, ()
+    from autodetach.diagnosis import kept_too_long
+
+    hidden = kept_too_long.look(work.laboratory, observed)
+    if hidden is None:
+        return observed, early, ()
+    if work.settings.leaks:
+        return hidden.failing, None, (hidden.note,)
+    return observed, replace(early, notes=(*early.notes, f"{hidden.note}; --leaks repairs it")), ()
 
 
 def _leak(work: _Work, observed: Recording, early: Outcome) -> Inquiry | None:

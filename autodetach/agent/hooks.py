@@ -24,7 +24,7 @@ class _Nobody:
 
     paused = True
 
-    def retained(self, call, wanted):
+    def retained(self, call, wanted, create=False):
         return wanted
 
     created = retained
@@ -82,8 +82,8 @@ def _backward():
     @functools.wraps(plain_backward)
     def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, *args, **kwargs):
         create = bool(create_graph)
-        retain = recorder.retained("backward", bool(create if retain_graph is None else retain_graph))
-        keep = True if retain and not create else retain_graph
+        retain = recorder.retained("backward", bool(create if retain_graph is None else retain_graph), create)
+        keep = retain_graph if create else (retain or None)
         return recorder.backward(
             plain_backward, "backward", _roots(tensors), (tensors, grad_tensors, keep, create_graph, *args), kwargs,
             retain, create,

@@ -266,8 +266,13 @@ class Recorder:
 
     # -- interventions ------------------------------------------------------------------------------------------
 
-    def retained(self, call, wanted):
-        """Whether this backward keeps its graph: what the program asks for, or what a reference run tries."""
+    def retained(self, call, wanted, create=False):
+        """Whether this backward keeps its graph: what the program asks for, or what a reference run tries.
+
+        ``let_go``: it does not, whatever the program asks for, unless it creates a graph.
+        """
+        if self.interventions.get("let_go"):
+            return create
         sites = self.interventions.get("retain")
         return wanted or (bool(sites) and (sites == "*" or self.sites.here() in sites))
 
@@ -380,10 +385,18 @@ class Recorder:
         """Whether a leaf that the node was computed from has been updated since."""
         made = node._sequence_nr()
         return any(
-            made < self._updated.get(below.variable._cdata, 0)
-            for below in graph.parents(node)
-            if graph.is_leaf_node(below)
+            made < self._updated_at(below.variable) for below in graph.parents(node) if graph.is_leaf_node(below)
         )
+
+    def _updated_at(self, leaf):
+        if not self.optimizers and self._prints.get(leaf._cdata, None) is not None:
+            # updates by hand are seen by their traces alone; between two backwards nobody looked yet
+            with torch.no_grad():
+                print_ = trajectory.fingerprint(leaf)
+            if print_ != self._prints[leaf._cdata]:
+                self._updated[leaf._cdata] = self.last_event
+                self._prints[leaf._cdata] = print_
+        return self._updated.get(leaf._cdata, 0)
 
     def _through_outdated_weights(self, roots):
         """The site that made a node of the loss from a weight which has been updated since; None where there is none.

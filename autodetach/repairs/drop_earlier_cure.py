@@ -41,7 +41,7 @@ class DropEarlierCure:
         """The patch with all the leftovers taken out, then with each alone."""
         drops: dict[Edit, int] = {}
         for backward in observed.backwards:
-            frames = [f for f in observed.chain(backward.site) if f.editable] if backward.retain else []
+            frames = [f for f in observed.chain(backward.site) if f.editable]
             for frame in frames[:1]:
                 call = book.expression(frame.span)
                 edit = drop_keyword(call, "retain_graph") if call is not None else None
