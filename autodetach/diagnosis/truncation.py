@@ -252,6 +252,8 @@ def ambiguous(findings: Findings) -> bool:
 
     if not findings.leaves or not all(is_spurious(leaf) for leaf in findings.leaves):
         return False
+    if _makes_the_target(findings):
+        return False
     return any(
         p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts
     )
@@ -288,6 +290,16 @@ def _way_there(statement: Statement) -> Iterable[str]:
         yield from (
             m.code for m in home.body if isinstance(m.node, cst.FunctionDef) and m.node.name.value == "__init__"
         )
+
+
+def _makes_the_target(findings: Findings) -> bool:
+    """Whether what is compared with the model's output comes from the same leaves: then those are data.
+
+    A penalty on something learned also enters the loss alone, but as a term of its own."""
+    fed, silenced = findings.reference.fed, findings.reference.silenced
+    inputs = {leaf.number for p in findings.cuts if p.id in fed for leaf in p.leaves}
+    alone = [p for p in findings.cuts if p.id not in fed and p.id not in silenced]
+    return any(leaf.number in inputs for p in alone for leaf in p.leaves)
 
 
 def optimised(leaves: Iterable[Leaf], recording: Recording, after: int) -> bool:

@@ -1,0 +1,114 @@
+"""What a program means, told by what it does: two meanings are never decided by us, one is."""
+
+from __future__ import annotations
+
+import pytest
+
+from autodetach.model import Cause, Level, Status
+
+HEAD = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(3, 4)
+"""
+TRAIN = "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+SGD = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+BY_HAND = (
+    "    net.zero_grad()\n    loss.backward()\n    with torch.no_grad():\n        for p in net.parameters():\n"
+    "            p -= 0.1 * p.grad\n"
+)
+
+# name: (program, cause, the lines that the patch adds)
+ONE = {
+    "the target comes from the same flagged tensor: data": (
+        HEAD + SGD + "x = torch.randn(32, 3, requires_grad=True)\ny = torch.sin(x.sum(1, keepdim=True))\n"
+        "x = (x - x.mean()) / x.std()\nfor _ in range(30):\n    loss = (net(x) - y).pow(2).mean()\n" + TRAIN,
+        Cause.SPURIOUS_LEAF,
+        ["x = torch.randn(32, 3)"],
+    ),
+    "a whole term of the loss would teach nobody": (
+        HEAD + "table = nn.Embedding(5, 3)\nopt = torch.optim.SGD(table.parameters(), lr=0.1)\nfor epoch in range(6):\n"
+        "    rows = table.weight.tanh()\n    for _ in range(5):\n        i, j = torch.randint(0, 5, (2, 8))\n"
+        "        loss = (rows[i] * rows[j]).sum(1).exp().mean() + 0.1 * table(i).pow(2).mean()\n"
+        + TRAIN.replace("    ", "        "),
+        Cause.BUILT_ONCE,
+        ["        rows = table.weight.tanh()"],
+    ),
+    "built once, updated by hand": (
+        HEAD + "net.share = nn.Parameter(torch.zeros(3))\nshare = net.share.softmax(0)\nfor _ in range(30):\n"
+        "    x = torch.randn(8, 3)\n    loss = (net(x * share) - x[:, :1]).pow(2).mean()\n" + BY_HAND,
+        Cause.BUILT_ONCE,
+        ["    share = net.share.softmax(0)"],
+    ),
+    "a target and a prediction in one block, updated by hand": (
+        HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
+        "        goal = old(x).tanh()\n        out = net(x)\n    loss = (goal - out).pow(2).mean()\n" + BY_HAND,
+        Cause.GRAD_MODE_OFF,
+        ["    out = net(x)"],
+    ),
+    "the second loss teaches only what is shared": (
+        HEAD + "head = nn.Linear(4, 1)\nopt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
+        "for _ in range(30):\n    h = net(torch.randn(8, 3)).tanh()\n"
+        "    first, second = head(h).pow(2).mean(), h.pow(2).mean()\n"
+        "    opt.zero_grad()\n    first.backward()\n    second.backward()\n    opt.step()\n",
+        Cause.SHARED_GRAPH,
+        ["    first.backward(retain_graph=True)"],
+    ),
+    "made once for the parts of a batch": (
+        HEAD + SGD + "for _ in range(20):\n    penalty = net.weight.pow(2).sum()\n    opt.zero_grad()\n"
+        "    for x in torch.randn(3, 8, 3):\n        loss = net(x).exp().mean() + penalty\n        loss.backward()\n"
+        "    opt.step()\n",
+        Cause.SHARED_GRAPH,
+        ["        penalty = net.weight.pow(2).sum()"],
+    ),
+    "a gradient that signs make zero is no starvation": (
+        HEAD + "opt = torch.optim.SGD(net.parameters(), lr=0.01)\ntotal = {'loss': 0.0}\n"
+        "for x in torch.randn(30, 2, 3):\n"
+        "    total['loss'] = total['loss'] + (net(x) - 3).abs().mean() + net.bias.sum() - net.bias.sum()\n"
+        "    opt.zero_grad()\n    total['loss'].backward()\n    opt.step()\n",
+        Cause.ACCUMULATED_LOSS,
+        ["    total['loss'] = total['loss'].detach()"],
+    ),
+}  # fmt: skip
+
+# name: (program, cause, words of the ways out)
+TWO = {
+    "a flagged input that only the model reads": (
+        HEAD + SGD + "z = torch.randn(32, 3, requires_grad=True)\ncode = z / z.norm(dim=1, keepdim=True)\n"
+        "y = torch.randn(32, 4)\nfor _ in range(30):\n    fit = (net(code) - y).pow(2).mean()\n"
+        "    loss = fit + 0.1 * code.pow(2).mean()\n"
+        + TRAIN,
+        Cause.SPURIOUS_LEAF,
+        "meant to be learned",
+    ),
+    "a target made once from what is learned": (
+        HEAD + SGD + "goal = net(torch.ones(1, 3)).tanh()\nfor _ in range(30):\n"
+        "    loss = (net(torch.randn(8, 3)) - goal).pow(2).mean()\n" + TRAIN,
+        Cause.DATA_WITH_GRAPH,
+        "meant to stay what it was at the start",
+    ),
+}  # fmt: skip
+
+
+def added(diff: str) -> list[str]:
+    return [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_meaning(analyse, name):
+    program, cause, lines = ONE[name]
+    outcome = analyse(program)
+    assert outcome.status is Status.REPAIRED, (outcome.diagnosis, outcome.trials)
+    assert outcome.diagnosis.cause is cause
+    assert added(outcome.diff) == lines
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_two_meanings(analyse, name):
+    program, cause, words = TWO[name]
+    outcome = analyse(program)
+    assert outcome.status is Status.UNREPAIRED and outcome.diagnosis.cause is cause
+    assert not any(trial.level is Level.SAFE for trial in outcome.trials)
+    assert any(words in way for way in outcome.diagnosis.ways_out)
