@@ -32,7 +32,7 @@ class _Nobody:
     def backward(self, plain, call, roots, args, kwargs, retain, create):
         return plain(*args, **kwargs)
 
-    def stepping(self, args, kwargs):
+    def stepping(self, *_):
         return contextlib.nullcontext()
 
     def nothing(self, *_):

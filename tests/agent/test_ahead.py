@@ -24,6 +24,8 @@ PACKAGES = {
     "asks_cuda.py": "import torch\nVALUE = torch.cuda.is_available()\n",
     "keeps_cuda.py": "from torch.cuda import is_available\n",
     "makes_graph.py": "import torch\nVALUE = torch.ones(2, requires_grad=True).exp()\n",
+    "trains.py": "import torch\nw = torch.nn.Parameter(torch.ones(2))\no = torch.optim.SGD([w], 0.1)\no.zero_grad()\n"
+    "w.exp().sum().backward()\no.step()\n",
     "takes_project.py": "import helper\nVALUE = helper.VALUE\n",
     "fails.py": "raise ValueError('at import')\n",
     "exits.py": "import sys\nsys.exit(3)\n",
@@ -55,12 +57,12 @@ def found(folder: Path, files, installed: Path, entry="main.py", **more):
         sys.path.remove(str(installed))
 
 
-def _ahead():
+def _ahead(name="ahead"):
     import importlib
 
     if serve.PACKAGE not in sys.modules:
         serve.load_package()
-    return importlib.import_module(f"{serve.PACKAGE}.ahead")
+    return importlib.import_module(f"{serve.PACKAGE}.{name}")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,8 @@ def made(folder: Path, files, installed: Path) -> str:
         try:
             sys.path.append(str(installed))
             os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
+            _ahead("dynamo").install()
+            _ahead("hooks").prepare()
             try:
                 _ahead().make({"root": str(folder), "entry": "main.py", "cwd": str(folder), "argv": ["a"]})
             except BaseException as error:
@@ -131,6 +135,7 @@ def made(folder: Path, files, installed: Path) -> str:
         ("asks_cuda", "Different: an import asked for CUDA"),
         ("keeps_cuda", "Different: keeps_cuda keeps a question to CUDA for later"),
         ("makes_graph", "Different: an import changed the graph"),
+        ("trains", "Different: an import changed the graph"),
         ("takes_project", "Different: helper belongs to the project"),
         ("fails", "ValueError: at import"),
         ("exits", "SystemExit: 3"),
