@@ -49,10 +49,10 @@ def main() -> int:
         wholes = _shown(whole.measure(found, rounds, a.before))
         texts["whole"] = report.whole(wholes)
     if "steps" in parts:
-        texts["steps"] = report.steps(steps.measure(rounds if a.quick else 2 * rounds + 1))
+        texts["steps"] = report.steps(steps.measure(rounds if a.quick else 2 * rounds + 1, a.quick))
     if "switches" in parts:
         few = whole.cases(a.slugs or FEW[: 1 if a.quick else None], a.own)
-        flipped = _shown(switches.measure(few, rounds))
+        flipped = _shown(switches.measure(few, rounds, switches.SWITCHES[-1:] if a.quick else switches.SWITCHES))
         same = all(row.same for row in flipped)
         texts["switches"] = report.switches(flipped)
     if "growth" in parts:

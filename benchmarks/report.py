@@ -21,9 +21,17 @@ def whole(rows: Sequence[Whole]) -> str:
     if not rows:
         return ""
     before = any(r.before for r in rows)
-    head = ["program", "`fix`, s", "broken + repaired, s", "ratio", "least, s", "patches run"]
+    head = ["program", "`fix`, s", "broken + repaired, s", "ratio", "of processor time", "least, s", "patches run"]
     body = [
-        [r.case, f"{r.fix:.2f}", f"{r.broken:.2f} + {r.fixed:.2f}", f"{r.ratio:.2f}", f"{r.floor:.2f}", r.candidates]
+        [
+            r.case,
+            f"{r.fix:.2f}",
+            f"{r.broken:.2f} + {r.fixed:.2f}",
+            f"{r.ratio:.2f}",
+            f"{r.cpu_ratio:.2f}",
+            f"{r.floor:.2f}",
+            r.candidates,
+        ]
         + ([f"{r.fix / r.before:.2f}" if r.before else ""] if before else [])
         for r in sorted(rows, key=lambda r: r.ratio)
     ]

@@ -18,6 +18,7 @@ from statistics import median
 from benchmarks.measure import ROOT
 
 NETS = {"40 tiny layers": (40, 8, 16, 100), "4 large layers": (4, 1024, 256, 8)}
+QUICK = {"4 tiny layers": (4, 8, 16, 5)}
 """Layers, width, batch, steps."""
 VARIANTS = ("plain", "recorder", "reference", "anomaly")
 
@@ -33,10 +34,10 @@ class Step:
     anomaly: float
 
 
-def measure(rounds: int) -> list[Step]:
+def measure(rounds: int, quick: bool = False) -> list[Step]:
     _load_agent()
     rows = []
-    for net, sizes in NETS.items():
+    for net, sizes in (QUICK if quick else NETS).items():
         seconds: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
         for _ in range(rounds):
             for variant in VARIANTS:

@@ -339,8 +339,9 @@ class Recorder:
     def _event(self, kind, count, retained=False):
         self.last_event = sequence()
         self.events.append((self.last_event, kind, count, retained, (self.steps, self.backwards)))
-        with torch._C.DisableTorchFunction():
-            self.safely(self.births.forget)
+        if len(self.events) % 64 == 0:
+            with torch._C.DisableTorchFunction():
+                self.safely(self.births.forget)
 
     @recorder_failure
     def _send_backward(self, call, roots, site, number, retain, create, extra):

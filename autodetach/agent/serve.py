@@ -91,6 +91,8 @@ class Server:
         self.over = {}
 
     def start(self, request):
+        if self.dynamo_wanted():  # an earlier run needed it: this one will, too
+            import_dynamo()
         reader, writer = os.pipe()
         try:
             pid = os.fork()
@@ -204,8 +206,6 @@ class Server:
                 if not self.runs:
                     self._end_orphans()
                 say(self.out, ended=identity, status=os.waitstatus_to_exitcode(status))
-                if self.dynamo_wanted():  # the next run will need it, too
-                    import_dynamo()
 
     def _end_orphans(self):
         for process in descendants(os.getpid()):

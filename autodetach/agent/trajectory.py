@@ -10,9 +10,9 @@ import torch
 
 from .wire import number
 
-_SAMPLE = 1 << 20
-"""Of a larger tensor every n-th element is taken, so many at most."""
-_PIECE = 1 << 15
+_SAMPLE = 1 << 18
+"""Of a larger tensor every n-th element is taken, so many at most: some of every row that an update could touch."""
+_PIECE = 1 << 16
 _SMALL = 1 << 12
 _weights = {}
 _plans = {}
@@ -120,10 +120,15 @@ def _alone(tensor, projected=True):
     if flat.numel() > _SAMPLE:
         flat = flat[:: flat.numel() // _SAMPLE + 1]
     flat = flat.to("cpu")  # always the same sum, also where a device's is not
+    if not projected and flat.dtype in (torch.float32, torch.float64):
+        norm = float(torch.linalg.vector_norm(flat))
+        if 1e-12 < norm < 1e12:  # squares neither vanish nor overflow: single precision will do
+            return [norm, 0.0]
     squares, projection = [], []
-    weights = _weights_for(min(flat.numel(), _PIECE))
+    size = min(flat.numel(), _PIECE)
+    weights, buffer = _weights_for(size), torch.empty(size, dtype=torch.float64, device="cpu")
     for k, piece in enumerate(flat.split(_PIECE)):
-        piece = piece.to(torch.float64)
+        piece = buffer[: piece.numel()].copy_(piece)
         squares.append(piece @ piece)
         if projected:
             # each piece weighs differently: two that change places are told apart
