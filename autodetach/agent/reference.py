@@ -85,7 +85,7 @@ class Observer(Recorder):
 
     def describe_roots(self, roots):
         with torch.no_grad():
-            values = trajectory.loss_values(roots)
+            values = self.safely(trajectory.loss_values, roots)
         return {
             "roots": [self.describe_root(r) for r in roots if r.grad_fn is not None],
             "values": values,
