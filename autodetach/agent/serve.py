@@ -21,6 +21,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
 MINIMUM = (2, 1)
+STACK = 120 << 20
+"""Bytes: what Linux leaves free below the stack of a process, whatever its limit was when it started."""
 CUDA_SECONDS = 60
 """How long a CUDA device may take to answer."""
 
@@ -127,6 +129,7 @@ class Server:
             os.dup2(err, 2)
             os.closerange(3, 256)
             self._new_streams()
+            self._deeper_stack()
             for name, value in (request.get("rlimits") or {}).items():
                 kind = getattr(resource, f"RLIMIT_{name.upper()}", None)
                 if kind is not None:
@@ -153,6 +156,14 @@ class Server:
                 signal.signal(-status, signal.SIG_DFL)
                 os.kill(os.getpid(), -status)
             os._exit(status)
+
+    @staticmethod
+    def _deeper_stack():
+        """Once Python has looked at the nodes of a graph, torch lets go of them one inside the other: a graph of a
+        hundred thousand would not fit into the usual stack any more."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        if soft != resource.RLIM_INFINITY and soft < STACK and (hard == resource.RLIM_INFINITY or hard >= STACK):
+            resource.setrlimit(resource.RLIMIT_STACK, (STACK, hard))
 
     @staticmethod
     def _new_streams():

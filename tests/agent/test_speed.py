@@ -138,3 +138,23 @@ def test_steps_long_before_a_failure_are_not_measured_one_by_one(run):
     assert len(steps) == 1000 and all(s.params for s in steps[:32]) and all(s.params for s in steps[990:])
     assert 100 < sum(bool(s.params) for s in steps) < 250
     assert {s.grads for s in steps[500:505]} == {(1.0, 0.0, 1.0, 1.0)}  # the state is zero: one gradient is, too
+
+
+LONG_GRAPH = """
+import torch
+w = torch.nn.Parameter(torch.ones(2))
+opt = torch.optim.SGD([w], lr=0.01)
+s = torch.ones(2)
+for step in range(3):
+    for _ in range(50_000 if step == 0 else 2):
+        s = torch.tanh(s * w)
+    s.sum().backward()
+    opt.step()
+print("through")
+"""
+
+
+def test_a_graph_of_a_hundred_thousand_nodes_is_let_go(run):
+    ran = run(LONG_GRAPH, mode="reference", horizon={"live_from": 1})
+    assert (ran.status, ran.stdout) == (0, "through\n")
+    assert len(ran.recording.pairs) == 2
