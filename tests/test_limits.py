@@ -120,6 +120,12 @@ def test_what_was_cut_of_the_output_is_said(fix):
     assert "the last 1000 bytes were kept; --max-output keeps more" in said.stderr
 
 
+def test_what_is_printed_is_not_what_is_written(fix):
+    """Printing much is no reason to end a program, however little it may write."""
+    said = fix("for _ in range(3000):\n    print('y' * 9_999)\n" + BROKEN, "--max-scratch", "4M")
+    assert said.status == 0 and REPAIRED in said.stdout, said.stderr
+
+
 def test_a_large_project_is_not_what_a_run_writes(fix, folder):
     for number in range(8):
         (folder / f"{number}.csv").write_bytes(os.urandom(1 << 20))

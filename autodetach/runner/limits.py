@@ -44,9 +44,14 @@ class Limits:
         wanted = {"core": 0}
         if self.cpu is not None:
             wanted["cpu"] = int(self.cpu) + 2
-        if self.scratch is not None:
-            wanted["fsize"] = self.scratch
+        if self.longest_file is not None:
+            wanted["fsize"] = self.longest_file
         return wanted
+
+    @property
+    def longest_file(self) -> int | None:
+        """Not less than what a program may print between two looks."""
+        return None if self.scratch is None else max(self.scratch, 256 << 20)
 
 
 def words(limit: str, limits: Limits) -> str:

@@ -88,7 +88,7 @@ class Monitor:
 
     def _look_at(self, run: Run) -> None:
         if run.over:
-            if (run.ending is None and run.ended_with) or run.stopped:
+            if run.ending is None or run.stopped:
                 if self._too_much(run, at_end=True):
                     run.ending = ("limit", "scratch")
                 elif _is_full(self._scratch.folder):

@@ -87,7 +87,9 @@ class Run:
         self.paths = {kind: wire / f"{name}.{kind}" for kind in ("events", "stdout", "stderr")}
         self._fds = [create(path) for path in self.paths.values()]
         self._tail = EventTail(self._fds[0])
-        self._outputs = [OutputTail(fd, on_disk=limits.output_on_disk, kept=limits.output) for fd in self._fds[1:]]
+        longest = (limits.longest_file or 2 << 30) // 2
+        sizes = {"on_disk": limits.output_on_disk, "kept": limits.output, "longest": longest}
+        self._outputs = [OutputTail(fd, **sizes) for fd in self._fds[1:]]
         self._events: list[dict[str, Any]] = []
         self.stopped = False
         """It said that its verdict is complete."""

@@ -6,6 +6,7 @@ its events file by a link to somebody's key makes us read nothing.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from autodetach.runner.server import LONGEST_LINE, parse_line
 
 MOST_EVENT_BYTES = 64 << 20
+_PAGE = 4096
+_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 
 def create(path: Path) -> int:
@@ -72,17 +75,26 @@ class EventTail:
 
 
 class OutputTail:
-    """An output file that may grow without end: what is kept on disk is bounded, the last part survives."""
+    """An output file that may grow without end: what is kept on disk is bounded, the last part survives.
 
-    def __init__(self, fd: int, *, on_disk: int, kept: int) -> None:
-        self._fd, self._on_disk, self._kept = fd, on_disk, kept
+    ``longest``: of a file that is hollow in front; the kernel lets no file of a run be longer than its share of disk.
+    """
+
+    def __init__(self, fd: int, *, on_disk: int, kept: int, longest: int = 1 << 30) -> None:
+        self._fd, self._on_disk, self._kept, self._longest = fd, on_disk, kept, longest
         self._before = b""
+        self._given_back = 0
         self.cut = False
 
     def bound(self) -> None:
-        """Empty the file when it holds more than ``on_disk`` bytes, keeping its tail here."""
+        """Give room back when the file takes more than ``on_disk`` bytes, keeping its tail."""
         size = os.fstat(self._fd).st_size
-        if size <= self._on_disk:
+        if size - self._given_back <= self._on_disk:
+            return
+        self.cut = True
+        end = (size - self._kept) & -_PAGE
+        if size < self._longest and end > self._given_back and _punch(self._fd, end):
+            self._given_back = end
             return
         # What is written between reading and cutting is lost: wait for a moment of silence, but not for ever.
         for _ in range(50):
@@ -90,8 +102,8 @@ class OutputTail:
             before, size = size, os.fstat(self._fd).st_size
             if size == before:
                 break
-        self.cut = True
         os.ftruncate(self._fd, 0)
+        self._given_back = 0
 
     def text(self) -> str:
         """The last ``kept`` bytes; what does not decode is replaced, escapes are left as they are."""
@@ -103,3 +115,12 @@ class OutputTail:
     def _last(self, size: int) -> bytes:
         # A writer without O_APPEND leaves a hole of zeros where the file was emptied.
         return os.pread(self._fd, self._kept, max(0, size - self._kept)).lstrip(b"\0")
+
+
+def _punch(fd: int, end: int) -> bool:
+    """Make the first ``end`` bytes of a file a hole, nothing behind them touched; False where that is not to be had."""
+    try:
+        punch = ctypes.CDLL(None, use_errno=True).fallocate
+    except (OSError, AttributeError):
+        return False
+    return bool(punch(fd, _KEEP_SIZE_PUNCH_HOLE, ctypes.c_longlong(0), ctypes.c_longlong(end)) == 0)

@@ -75,6 +75,33 @@ def test_output_is_bounded(path) -> None:
     assert output.text().endswith("line 499\n") and len(output.text()) <= 100 and output.cut
 
 
+def test_nothing_is_lost_while_room_is_given_back(path) -> None:
+    """Somebody writes between any two looks."""
+    fd = create(path)
+    output = OutputTail(fd, on_disk=1 << 20, kept=10_000)
+    with path.open("ab", buffering=0) as file:
+
+        def look(name, *_):
+            plain = getattr(os, name)
+
+            def looking(*args):
+                file.write(b"x" * 100 + b"\n")
+                return plain(*args)
+
+            return looking
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("fstat", "pread"):
+                patch.setattr(os, name, look(name))
+            for _ in range(40):
+                file.write(b"y" * 99_999 + b"\n")
+                output.bound()
+        file.write(b"last line\n")
+    assert path.stat().st_blocks * 512 <= 2 << 20 and output.cut
+    text = output.text()
+    assert text.endswith("last line\n") and len(text) == 10_000 and set(text) == set("xy\nlast line")
+
+
 def test_output_of_a_writer_that_does_not_append(path) -> None:
     fd = create(path)
     output = OutputTail(fd, on_disk=1000, kept=100)
