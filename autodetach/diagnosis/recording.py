@@ -744,7 +744,10 @@ class _Reader:
 
     def _frozen(self, e: Json, _: Any) -> None:
         rows = tuple((int(optimizer), int(place), str(site)) for optimizer, place, site in e["rows"])
-        self.fields["frozen"] = Frozen(rows, int(e["leaves"]), tuple(str(site) for site in e["made"]))
+        made = tuple(str(site) for site in e["made"])
+        known = tuple(row for row in rows if 0 <= row[0] < len(made))
+        if known:
+            self.fields["frozen"] = Frozen(known, int(e["leaves"]), made)
 
     def _mended(self, e: Json, _: Any) -> None:
         leaf, birth = e.get("leaf"), _birth(e.get("birth"))

@@ -14,14 +14,15 @@ from autodetach.source.edits.calls import drop_keyword
 from autodetach.source.expression import Expression
 from autodetach.source.statement import Statement
 
-OPERATORS: dict[type[cst.BaseAugOp], tuple[str, bool]] = {
-    cst.AddAssign: ("+", True),
-    cst.SubtractAssign: ("-", False),
-    cst.MultiplyAssign: ("*", False),
-    cst.DivideAssign: ("/", False),
-    cst.PowerAssign: ("**", False),
+OPERATORS: dict[type[cst.BaseAugOp], str] = {
+    cst.AddAssign: "+",
+    cst.SubtractAssign: "-",
+    cst.MultiplyAssign: "*",
+    cst.DivideAssign: "/",
+    cst.PowerAssign: "**",
 }
-"""The operator of an augmented assignment, and whether a sum may follow it without parentheses."""
+PRODUCTS = (cst.Multiply, cst.Divide, cst.MatrixMultiply, cst.Power)
+"""What binds more tightly than a sum."""
 
 
 class OutOfPlace:
@@ -45,7 +46,7 @@ class OutOfPlace:
             frames = findings.frames(site)
             expression = findings.book.expression(frames[0].span) if frames else None
             statement = findings.book.statement(frames[0].span) if frames else None
-            edit = _rewritten(expression, statement)
+            edit = rewritten(expression, statement)
             if edit is not None and statement is not None:
                 edits[edit] = f"line {statement.span.line} out of place"
         modules = _modules(findings, edits)
@@ -57,17 +58,18 @@ class OutOfPlace:
                 yield patch
 
 
-def _rewritten(expression: Expression | None, statement: Statement | None) -> Edit | None:
+def rewritten(expression: Expression | None, statement: Statement | None) -> Edit | None:
+    """The statement with the same operation out of place; None where it binds no plain name."""
     if statement is None:
         return None
     tree = statement.tree
     match statement.node:
         case cst.AugAssign(target=cst.Name(value=name), operator=operator, value=value) if type(operator) in OPERATORS:
-            sign, loose = OPERATORS[type(operator)]
-            code = Expression(tree, value).outer_code
-            simple = Expression(tree, value).is_atom or isinstance(value, cst.Integer) or code.startswith("(")
-            if not simple and not (loose and isinstance(value, cst.BinaryOperation)):
-                code = f"({code})"
+            sign = OPERATORS[type(operator)]
+            operand = Expression(tree, value)
+            product = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, PRODUCTS) and sign in "+-"
+            one = operand.is_atom or operand.is_parenthesised or isinstance(value, cst.Integer) or product
+            code = operand.outer_code if one else f"({operand.outer_code})"
             return Edit(tree.source.name, statement.start, statement.end, f"{name} = {name} {sign} {code}")
         case cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=attr)) as call):
             if attr.value.endswith("_") and not attr.value.endswith("__"):

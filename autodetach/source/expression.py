@@ -179,7 +179,7 @@ class Expression:
         node: cst.CSTNode = self.node
         while True:
             parent = self.tree.parents[node]
-            if isinstance(parent, cst.MatchPattern):
+            if isinstance(parent, (cst.MatchPattern, cst.MatchMappingElement)):
                 return True
             for kind, field in _TARGET_FIELDS:
                 if isinstance(parent, kind) and getattr(parent, field) is node:

@@ -60,6 +60,28 @@ def broken_versions(event: dict[str, Any]):
             yield from ({**event, name: value} for value in WRONG)
 
 
+def test_what_the_other_errors_tell_is_read(sibling_events):
+    mended = read(sibling_events["mended"])
+    assert {m.kind for m in mended.mended} == {FailureKind.NUMPY_ON_GRAD, FailureKind.LEAF_IN_PLACE}
+    assert all(m.leaf is not None and m.leaf.holders == ((0, 0),) for m in mended.mended if m.leaf)
+    assert read(sibling_events["frozen"]).frozen.rows and read(sibling_events["frozen"]).frozen.leaves == 2
+    first, second = read(sibling_events["traced"]).inputs
+    assert (first.marked, first.used, second.marked) == (False, False, True) and first.read and second.twin.same
+    assert {leak.count[1] > 3 for leak in read(sibling_events["leaking"]).leaks} == {True}
+
+
+@pytest.mark.parametrize("name", ["mended", "frozen", "traced", "leaking"])
+def test_a_broken_event_of_theirs_takes_no_other_with_it(sibling_events, name):
+    events = sibling_events[name]
+    for kind, event in one_of_each(events).items():
+        if kind in ("site", "hello", "end", "stop"):
+            continue
+        for broken in broken_versions(event):
+            said = read([*(e for e in events if e["event"] != kind), broken])
+            ask_everything(said)
+            assert not said.frozen or all(row[0] < len(said.frozen.made) for row in said.frozen.rows)
+
+
 @pytest.mark.parametrize("mode", ["observe", "reference", "shadow"])
 def test_a_broken_event_takes_no_other_with_it(real_events, mode):
     events = real_events[mode]

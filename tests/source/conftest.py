@@ -75,16 +75,24 @@ def _real_paths() -> Iterator[Path]:
         yield from sorted(Path(torch.submodule_search_locations[0]).rglob("*.py"))
 
 
+def readable(path: Path) -> bytes | None:
+    """The bytes of a file that CPython and we can parse; the standard library's tests hold some broken on purpose."""
+    data = path.read_bytes()
+    try:
+        compile(data, str(path), "exec", dont_inherit=True)
+        SourceModule.parse(path.name, data)
+    except (SyntaxError, ValueError, SourceError):
+        return None
+    return data
+
+
 def _sample(seed: int, count: int, largest: int) -> list[tuple[str, bytes]]:
     paths = [path for path in _real_paths() if 500 < path.stat().st_size < largest]
     found: list[tuple[str, bytes]] = []
     for path in random.Random(seed).sample(paths, min(len(paths), 2 * count)):
-        data = path.read_bytes()
-        try:
-            compile(data, str(path), "exec", dont_inherit=True)
-            SourceModule.parse(path.name, data)
-        except (SyntaxError, ValueError, SourceError):
-            continue  # the standard library's tests hold files that are broken on purpose
+        data = readable(path)
+        if data is None:
+            continue
         found.append((path.name, data))
         if len(found) == count:
             break
@@ -95,6 +103,19 @@ def _sample(seed: int, count: int, largest: int) -> list[tuple[str, bytes]]:
 def real_files() -> list[tuple[str, bytes]]:
     """Files of the standard library and of the installed torch."""
     return _sample(7, 50, 50_000)
+
+
+@pytest.fixture(scope="session")
+def all_real_paths() -> list[Path]:
+    """Every file of the standard library and of the installed torch, in an order that mixes them."""
+    paths = list(_real_paths())
+    random.Random(3).shuffle(paths)
+    return paths
+
+
+@pytest.fixture(scope="session")
+def real_file() -> Callable[[Path], bytes | None]:
+    return readable
 
 
 @pytest.fixture(scope="session")

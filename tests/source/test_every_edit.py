@@ -13,6 +13,7 @@ import libcst as cst
 import pytest
 
 from autodetach.model import Edit, Span
+from autodetach.repairs.out_of_place import rewritten
 from autodetach.source import edits
 from autodetach.source.apply import apply, only_intended
 from autodetach.source.diff import read_patch, unified_diff
@@ -90,6 +91,48 @@ def detach_tensor(places: Places, rng: random.Random) -> Change | None:
         return ast.Call(ast.Attribute(node, "detach", ast.Load()), [], [])
 
     return [edit], places.replaced(chosen.span, expression)
+
+
+def append_call(places: Places, rng: random.Random) -> Change | None:
+    chosen = rng.choice(places.expressions)
+    edit = edits.append_call(chosen, ".marked_()")
+
+    def expression(node: ast.AST) -> ast.AST:
+        assert isinstance(node, ast.expr)
+        return ast.Call(ast.Attribute(node, "marked_", ast.Load()), [], [])
+
+    return None if edit is None else ([edit], places.replaced(chosen.span, expression))
+
+
+def out_of_place(places: Places, rng: random.Random) -> Change | None:
+    """``x += y`` as ``x = x + y``: whatever y is, it has to stay one operand."""
+    found = [s for s in places.statements if s.kind == "AugAssign"]
+    chosen = rng.choice(found) if found else None
+    edit = rewritten(None, chosen)
+    if chosen is None or edit is None:
+        return None
+
+    def statement(node: ast.AST) -> ast.AST:
+        assert isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+        value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+        return ast.Assign([node.target], value)
+
+    return [edit], places.replaced(chosen.span, statement)
+
+
+def drop_decorator(places: Places, rng: random.Random) -> Change | None:
+    found = [(s, d) for s in places.statements for d in s.decorators]
+    if not found:
+        return None
+    chosen, decorator = rng.choice(found)
+    edit = edits.drop_decorator(chosen, decorator)
+    place = (decorator.span.line, decorator.span.column)
+
+    def statement(node: ast.AST) -> ast.AST:
+        node.decorator_list = [d for d in node.decorator_list if (d.lineno, d.col_offset) != place]
+        return node
+
+    return None if edit is None else ([edit], places.replaced(chosen.span, statement))
 
 
 def detach_container(places: Places, rng: random.Random) -> Change | None:
@@ -266,6 +309,9 @@ def move(places: Places, rng: random.Random) -> Change | None:
 
 KINDS = [
     detach_tensor,
+    append_call,
+    out_of_place,
+    drop_decorator,
     detach_container,
     replace,
     drop_keyword,
@@ -286,10 +332,21 @@ def statements_of(tree: ast.AST) -> list[str]:
     return sorted(ast.dump(s) for s in simple if not isinstance(s, ast.Pass))
 
 
-def changes(files: Sequence[tuple[str, bytes]], kind: Callable[..., Change | None]) -> Iterator[tuple[bytes, bytes]]:
+def keeps_the_rest(places: Places, made: Sequence[Edit], old: bytes, new: bytes) -> bool:
+    """Whether the bytes before the first edit and behind the last are what they were."""
+    text = places.module.text
+    before = places.module.encode(text[: min(edit.start for edit in made)])
+    behind = places.module.encode(text[max(edit.end for edit in made) :])
+    mark = places.module.encode("")  # a byte-order mark, if the file has one
+    return new.startswith(before) and old.startswith(before) and new.endswith(behind.removeprefix(mark))
+
+
+def changes(
+    files: Sequence[tuple[str, bytes]], kind: Callable[..., Change | None], times: int = TIMES
+) -> Iterator[tuple[bytes, bytes]]:
     for name, data in files:
         places, rng = cached_places(name, data), random.Random(f"{name} {kind.__name__}")
-        for _ in range(TIMES):
+        for _ in range(times):
             change = kind(places, rng)
             if change is None:
                 continue
@@ -299,6 +356,7 @@ def changes(files: Sequence[tuple[str, bytes]], kind: Callable[..., Change | Non
                 continue  # moved to where it was
             assert only_intended(places.module, text, made) is None, (name, made)
             encoded = places.module.encode(text)
+            assert keeps_the_rest(places, made, data, encoded), (name, made)
             if expected is not None:
                 assert ast.dump(ast.parse(encoded)) == ast.dump(expected), (name, made)
             elif kind is move:
@@ -321,7 +379,7 @@ def cached_places(name: str, data: bytes) -> Places:
 @pytest.mark.parametrize("kind", KINDS)
 def test_edits_do_what_they_say_and_no_more(small_real_files, kind, tmp_path):
     made = list(changes(small_real_files, kind))
-    assert len(made) >= 5
+    assert len(made) >= (2 if kind is out_of_place else 5)
     before = {f"src {i}/é{i}.py": old for i, (old, _) in enumerate(made)}
     after = {f"src {i}/é{i}.py": new for i, (_, new) in enumerate(made)}
     diff = unified_diff(before, after)
@@ -330,6 +388,52 @@ def test_edits_do_what_they_say_and_no_more(small_real_files, kind, tmp_path):
         root = tmp_path / command[0]
         applied(root, before, diff, command)
         assert {name: (root / name).read_bytes() for name in after} == after
+
+
+DENSE = Path(__file__).with_name("dense.txt").read_bytes()
+"""Everything that is hard to edit around, on few lines."""
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"], ids=["unix", "dos"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_edits_among_everything_that_is_hard_to_edit_around(kind, newline, tmp_path):
+    data = DENSE.replace(b"\n", newline)
+    made = list(changes([(f"dense{len(newline)}.py", data)], kind, times=12))
+    assert len(made) >= 2
+    before = {f"{i}/d.py": old for i, (old, _) in enumerate(made)}
+    after = {f"{i}/d.py": new for i, (_, new) in enumerate(made)}
+    diff = unified_diff(before, after)
+    assert read_patch(diff, before) == {n: d for n, d in after.items() if d != before[n]}
+    applied(tmp_path / "git", before, diff, ["git", "apply"])
+    assert {name: (tmp_path / "git" / name).read_bytes() for name in after} == after
+    comments = [line.partition(b"#")[2] for line in DENSE.splitlines() if b"  # kept" in line]
+    for _, new in made:
+        gone = [comment for comment in comments if comment not in new]
+        assert len(gone) <= 6, gone  # of a block that was deleted as a whole
+
+
+SHARDS = 40
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_file_of_the_standard_library_and_of_torch(shard, all_real_paths, real_file, tmp_path):
+    """Two kinds of edits in each file, others in every file; the whole takes about an hour."""
+    made = []
+    for number, path in enumerate(all_real_paths[shard::SHARDS]):
+        data = real_file(path)
+        if data is None or not data.strip():
+            continue
+        for kind in (KINDS[(number + shard) % len(KINDS)], KINDS[(number + 5 * shard + 7) % len(KINDS)]):
+            made += changes([(path.name, data)], kind, times=1)
+        _PLACES.clear()
+    assert len(made) >= 50
+    before = {f"src {i}/{i}.py": old for i, (old, _) in enumerate(made)}
+    after = {f"src {i}/{i}.py": new for i, (_, new) in enumerate(made)}
+    diff = unified_diff(before, after)
+    assert read_patch(diff, before) == {n: d for n, d in after.items() if d != before[n]}
+    applied(tmp_path / "git", before, diff, ["git", "apply"])
+    assert {name: (tmp_path / "git" / name).read_bytes() for name in after} == after
 
 
 def applied(root: Path, before: dict[str, bytes], diff: str, command: list[str]) -> None:

@@ -56,6 +56,8 @@ def _changes(expression: Expression, structure: Structure) -> list[Edit] | None:
         if expression.is_bare_generator:
             return None  # a generator is no tensor, and its parentheses are the call's
         return _append(expression, ".detach()")
+    if _assigns(expression.node):
+        return None  # Python allows no walrus behind the ``in`` of a comprehension
     code = detached_code(
         expression.code if not isinstance(expression.node, _LOOSE) else f"({expression.code})",
         structure,
@@ -64,6 +66,10 @@ def _changes(expression: Expression, structure: Structure) -> list[Edit] | None:
     )
     change = None if code is None else splice(expression, code)
     return None if change is None else [change]
+
+
+def _assigns(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.NamedExpr) or any(map(_assigns, node.children))
 
 
 def _inside(expression: Expression, structure: Structure) -> list[tuple[Expression, Structure]] | None:
