@@ -547,7 +547,16 @@ def _reading(row: Any) -> Reading | None:
 
 
 def _named(rows: Any) -> tuple[tuple[Span, str, tuple[str, ...]], ...]:
-    return tuple((_span(at), str(function), tuple(map(str, names))) for at, function, names in rows)
+    return tuple((_span(at), str(function), tuple(_codes(names))) for at, function, names in rows)
+
+
+def _codes(names: Any) -> Iterable[str]:
+    """Those names that a patch may take over."""
+    for name in names:
+        try:
+            yield _code(name)
+        except (TypeError, ValueError):
+            continue
 
 
 def _input(row: Json) -> Input:
@@ -756,7 +765,7 @@ class _Reader:
                 kind=FailureKind(e["kind"]),
                 site=str(e["site"]),
                 call=str(e["call"]),
-                names=tuple((str(name), structure) for name, structure in e["names"]),
+                names=tuple((code, _structure(structure)) for name, structure in e["names"] for code in _codes([name])),
                 made=str(e["made"]) if e.get("made") else None,
                 value=(birth[0], birth[2], birth[3]) if birth else None,
                 places=frozenset(int(i) for i in e.get("places") or ()),

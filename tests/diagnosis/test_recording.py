@@ -169,9 +169,10 @@ def test_a_failure_of_an_unknown_kind_or_place(real_events):
 
 # -- what becomes code ------------------------------------------------------------------------------------------------
 
+SPAN = ["t.py", 1, 0, 1, 1]
 HOLDER = {"event": "holder", "id": 1, "frame": ["t.py", 1, 0, 1, 1], "function": "f", "path": "net.rnn.h",
           "scope": "local", "structure": "tensor", "methods": [["net", "detach_state"]],
-          "resets": ["reset"], "parameter": False}  # fmt: skip
+          "resets": ["reset"], "parameter": False, "container": ""}  # fmt: skip
 PATHS = ["h", "self.h", "self.layers[0].h", "state['h']", "h[0][1]"]
 INJECTED = [
     "",
@@ -192,6 +193,18 @@ INJECTED = [
 def test_names_of_the_program_are_taken_over(path):
     assert read([{**HOLDER, "path": path}]).holders[1].path == path
     assert read([{**HOLDER, "methods": [[path, "detach_"]]}]).holders[1].methods == ((path, "detach_"),)
+
+
+@pytest.mark.parametrize("path", INJECTED, ids=str)
+def test_no_more_do_the_names_of_what_is_to_be_marked_or_detached(sibling_events, path):
+    for event, field in (("mended", "names"), ("failure", "inputs")):
+        for each in (e for events in sibling_events.values() for e in events if e["event"] == event and e.get(field)):
+            named = [[path, "tensor"]] if event == "mended" else [{**each[field][0], "frames": [[SPAN, "f", [path]]]}]
+            said = read([{**each, field: named}])
+            assert not any(m.names for m in said.mended)
+            assert not any(names for i in said.inputs for _, _, names in i.frames)
+    said = read([{"event": "marked", "site": "a", "place": 0, "frames": [[SPAN, "f", [path, "x"]]]}])
+    assert [names for m in said.marked for _, _, names in m.frames] == [("x",)]
 
 
 @pytest.mark.parametrize("path", INJECTED, ids=str)
