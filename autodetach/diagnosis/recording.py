@@ -16,6 +16,7 @@ Birth = tuple[str, int, int, int]
 """Site, occurrence of that site, distance from the end of the call's nodes, output: the same in every run."""
 
 Number = float | str
+_LONGEST_PATH = 500
 _MARKED: dict[str, Number | None] = {"-": None, "0": 0.0, "+": 1.0}
 """Of steps that were not measured: whether there was a gradient."""
 
@@ -483,8 +484,10 @@ def _code(path: Any) -> str:
 
     Raises TypeError or ValueError (a SyntaxError is none) for anything else.
     """
+    if not isinstance(path, str) or len(path) > _LONGEST_PATH:
+        raise TypeError("no path")
     try:
-        node: ast.AST = ast.parse(str(path), mode="eval").body
+        node: ast.AST = ast.parse(path, mode="eval").body
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError("no path") from error
     while isinstance(node, ast.Attribute | ast.Subscript):
@@ -496,7 +499,7 @@ def _code(path: Any) -> str:
         node = node.value
     if not isinstance(node, ast.Name) or "\n" in path or "#" in path:
         raise TypeError("no path")
-    return str(path)
+    return path
 
 
 def _since(rows: Any) -> tuple[tuple[str, int, bool], ...]:

@@ -31,9 +31,11 @@ class SourceBook:
         if file.startswith(("/", "<")) or ".." in file.split("/"):
             return None
         try:
+            if not (self.root / file).is_file():  # a run may name a pipe, too
+                return None
             data = (self.root / file).read_bytes()
             module = SourceModule.parse(file, data)
-        except (OSError, SourceError):
+        except (OSError, ValueError, SourceError):
             return None
         self.originals[file] = data
         return module
