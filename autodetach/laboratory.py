@@ -54,7 +54,10 @@ class Experiment:
         seen = recording.read(result.events, self._process)
         if not seen.how:
             # a child process that trained says no word at its end, nor does what leaves by os._exit(0)
-            seen = replace(seen, death=result.death, how="" if result.death else "exit")
+            # once the program itself has said that it is over, what ends the rest of it is us
+            said = any(event.get("event") == "end" for event in result.events)
+            death = "" if said else result.death
+            seen = replace(seen, death=death, how="" if death else "exit")
         self._done(seen)
         return Observation(seen, result)
 
@@ -135,7 +138,12 @@ class Laboratory:
     def _start(
         self, mode: str, horizon: Horizon | None, patch: Mapping[str, bytes] | None, more: Mapping[str, Any]
     ) -> Experiment:
-        payload: Json = {"mode": mode, "argv": list(self._settings.args), "device": self._settings.device}
+        payload: Json = {
+            "mode": mode,
+            "process": self.process,
+            "argv": list(self._settings.args),
+            "device": self._settings.device,
+        }
         if self.redirect:
             payload["redirect"] = True
         elif not has_cuda(self._settings.device, self._session.info):

@@ -7,7 +7,8 @@ noted with it:
 
 ``place``   {id, point: [file, line, column, end line, end column], path, structure,
             watched: [[site, distance, output], ...]}
-``others``  {point, path, count}: how often tensors passed whose graph must live; an edit would cut them too.
+``others``  {point, path, count}: how often tensors passed whose graph must live; an edit would cut them too. What the
+            maker of a watched tensor makes counts once it is read: the last state of a sequence never is.
 
 ``structure`` is the value's shape as nested JSON: "tensor", "other", ["tuple", [...]], ["list", [...]],
 ["dict", {...}], ["namedtuple", name, [[field, ...], ...]]. Positions are those of the source, so that sites are the
@@ -157,7 +158,7 @@ class Probes:
     def __init__(self, recorder):
         self.recorder = recorder
         self.points = []
-        self.others = {}
+        self.others = recorder.others
         self._places = {}
         self._sizes = {}
         self._watched = {}
@@ -227,7 +228,9 @@ class Probes:
             watched = recorder.watches(birth)
             if not watched and (mark is None or mark.live):
                 key = (point, path)
-                if len(self.others) < 20_000 or key in self.others:
+                if recorder.makes_watched(birth):
+                    recorder.unread.setdefault(birth, set()).add(key)
+                elif len(self.others) < 20_000 or key in self.others:
                     self.others[key] = self.others.get(key, 0) + 1
             if watched or mark is not None:
                 recorder.pass_place(tensor, birth, self._place(point, whole, path, birth if watched else None))

@@ -68,6 +68,11 @@ def recorder_failure(method):
 _graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 
 
+def _process_name():
+    processes = sys.modules.get("multiprocessing.process")
+    return processes.current_process().name if processes is not None else ""
+
+
 class _Depth(threading.local):
     """What a thread is in the middle of."""
 
@@ -114,6 +119,7 @@ class Recorder:
         self._watches_weights = bool(request.get("watch_weights"))
         self._devices = set()  # CUDA devices that the parent has heard of
         self._started = time.monotonic()
+        self._followed = request.get("process") or ""
         self.horizon = request.get("horizon") or {}
         self.interventions = request.get("interventions") or {}
         self._main = threading.get_ident()
@@ -493,6 +499,8 @@ class Recorder:
 
     def _check_horizon(self):
         self._sample_live()
+        if self._followed and self._followed != _process_name():
+            return  # another worker may be ahead of the one whose training is compared
         most, least = self.horizon.get("most"), self.horizon.get("least")
         if most is not None and self.progress >= most:
             self.stop("horizon")

@@ -162,6 +162,9 @@ class Reference(Observer):
         self._kinds = {
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
         }
+        self._makers = {(birth[0], birth[2], birth[3]) for birth in self.wanted}
+        self.others = {}  # (point, path) of a probe -> how often tensors passed whose graph must live
+        self.unread = {}  # birth of a tensor that is cut nowhere -> the (point, path) that it has passed
         self._kinds_anywhere = {_anywhere(kind) for kind in self._kinds}
         self._kind_sites = {kind[3] for kind in self._kinds}
         self._drawn = set()  # kinds whose tensors may be read first when they are stale already: drawn from a memory
@@ -258,6 +261,8 @@ class Reference(Observer):
                     self.wanted.setdefault(birth, set()).add((site, name, path))
             state = self.state_of(tensor) if self.cut_stale or wanted else graph.ALIVE
             if not wanted and state == graph.ALIVE:
+                for key in self.unread.pop(birth, ()):
+                    self.others[key] = self.others.get(key, 0) + 1
                 if birth in self.wanted and self._is_live(tensor):
                     self._flow(birth, site, name, path)
                 if birth is not None:
@@ -385,6 +390,10 @@ class Reference(Observer):
     def watches(self, birth):
         """Whether a tensor of this birth is cut somewhere."""
         return birth is not None and (birth in self.wanted or (birth[0], birth[2], birth[3]) in self._dual_values)
+
+    def makes_watched(self, birth):
+        """Whether a tensor of this birth has the same maker as one that is cut somewhere."""
+        return birth is not None and (birth[0], birth[2], birth[3]) in self._makers and len(self.unread) < MOST_PAIRS
 
     def pass_place(self, tensor, birth, place):
         """A watched or marked tensor passes a place."""
