@@ -102,3 +102,18 @@ def test_what_is_heavy_is_not_loaded_at_the_start():
 def test_the_pipeline_starts_without_what_edits_source():
     script = "import sys, autodetach.pipeline; print('libcst' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_files_that_are_links_to_the_original_are_repaired_too(analyse, monkeypatch):
+    """Of a project of very many files not all are copied."""
+    model = "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    model += "        self.cell, self.h = nn.RNNCell(2, 3), None\n\n    def forward(self, x):\n"
+    model += "        self.h = self.cell(x, self.h)\n        return self.h\n"
+    train = "import torch\nfrom model import Net\n\nnet = Net()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    train += "for _ in range(20):\n    loss = net(torch.randn(1, 2)).sum()\n    opt.zero_grad()\n    loss.backward()\n"
+    files = {"train.py": train + "    opt.step()\n", "model.py": model}
+    copied = analyse(files)
+    monkeypatch.setattr("autodetach.runner.listing._MOST_FILES_COPIED", 0)
+    linked = analyse(files)
+    assert copied.status is linked.status is Status.REPAIRED
+    assert copied.diff == linked.diff != ""

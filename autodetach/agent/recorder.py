@@ -99,7 +99,7 @@ class Recorder:
         self.has_call = type(self).call is not Recorder.call
         self.wire = wire
         self.births = Births()
-        self.sites = Sites(root, lambda site, chain: wire.send("site", site=site, chain=chain))
+        self.sites = Sites(root, lambda site, chain: wire.send("site", site=site, chain=chain), request.get("project"))
         self.steps = 0
         self.backwards = 0
         self._depth = _Depth()

@@ -26,8 +26,10 @@ MOST_CODES = 20_000
 class Sites:
     """Numbers the sites of one run; ``announce`` is told of each new one."""
 
-    def __init__(self, root, announce):
+    def __init__(self, root, announce, original=None):
         self.root = os.path.realpath(root) + os.sep
+        # of a project of very many files some are links to the original: they are the user's own all the same
+        self.roots = (self.root, os.path.realpath(original) + os.sep) if original else (self.root,)
         self._announce = announce
         # By id, for a code object is hashed by all that is in it, every time: id -> id of the first code object that is
         # equal, or None where its frames are left out. So that no id comes back, the objects are kept.
@@ -42,8 +44,9 @@ class Sites:
     def file(self, name):
         """The name shown for a source file and whether it belongs to the project."""
         path = os.path.realpath(name) if not name.startswith("<") else name
-        if path.startswith(self.root) and "site-packages" not in path:
-            return path[len(self.root) :].replace(os.sep, "/"), True
+        for root in self.roots:
+            if path.startswith(root) and "site-packages" not in path:
+                return path[len(root) :].replace(os.sep, "/"), True
         return path, False
 
     def owns(self, function):
