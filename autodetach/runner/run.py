@@ -53,9 +53,9 @@ class RunResult:
             return self.limit
         if self.ended == "lost":
             return "ended its runner, so that the run was lost"
-        if self.ended == "signal" or self.status:
-            return f"ended with {end_in_words(self.status)}"
-        return ""
+        if self.ended == "killed" or not self.status:  # killed: by us, because it had said all
+            return ""
+        return f"ended with {end_in_words(self.status)}"
 
 
 def end_in_words(status: int | None) -> str:

@@ -209,3 +209,21 @@ def test_require_refuses_without_a_mechanism(project, monkeypatch) -> None:
         session(project, isolation="require").__enter__()
     with session(project) as runner:
         assert runner.info.isolation == "none" and "network" in runner.info.not_enforced
+
+
+DEATHS = {
+    "print(1)": "",
+    "import os; os._exit(0)": "",
+    "say({'event': 'stop'}); import time; time.sleep(30)": "",
+    "import os; os._exit(3)": "ended with exit status 3",
+    "import os; os.kill(os.getpid(), 11)": "ended with the signal SIGSEGV",
+    "import os; os.kill(os.getpid(), 9)": "ended with the signal SIGKILL, as the kernel does it to programs "
+    "when memory runs out",
+    "import os, time; os.kill(os.getppid(), 9); time.sleep(30)": "ended its runner, so that the run was lost",
+    "import time; time.sleep(30)": "ran for more than 1 s; --timeout allows more",
+}
+
+
+def test_how_a_program_died(project) -> None:
+    with session(project) as runner:
+        assert {code: runner.run({"program": code}, timeout=1).death for code in DEATHS} == DEATHS
