@@ -98,6 +98,9 @@ def test_a_program_that_speaks_of_devices_is_refused():
 @pytest.mark.parametrize("style", for_cuda.STYLES)
 def test_every_case_can_be_rewritten_and_taken_back(style, tmp_path):
     for case in cases.find(cases.FOLDERS):
+        sources = (path.read_bytes() for path in case.folder.rglob("*.py"))
+        if case.folder.parent.name == "own" and any(for_cuda.undone(data) != data for data in sources):
+            continue  # it speaks of devices by itself
         for_cuda.write(case, style, tmp_path)
         new = cases.load(tmp_path / case.slug)
         assert new.for_cuda
