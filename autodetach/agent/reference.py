@@ -15,8 +15,9 @@ between the tensor's making and this reading), leaves, history (pairs inside the
 that made its graph). ``reached`` events list the pairs that lie in the past of a backward's root, each with its places;
 ``flow`` events are live readings of watched tensors that were not cut; ``root`` events tell of a backward that was
 called on a stale tensor; ``fed`` lists the pairs whose tensor went on into an operation with a parameter: what feeds a
-model, not a loss alone. ``silenced`` lists the pairs that make a whole term of a loss constant: nothing else than
-what was cut would have taught anybody through it.
+model, not a loss alone. ``starts`` lists the readings that took data at first, where later ones are cut. ``silenced``
+lists the pairs that make a whole term of a loss constant: nothing else than what was cut would have taught anybody
+through it.
 """
 
 import weakref
@@ -195,6 +196,8 @@ class Reference(Observer):
         self._now = ()
         self._random = set()  # sites that drew random numbers
         self.at_end.append(lambda: wire.send("random", sites=sorted(self._random)))
+        self._starts = {}  # (site, call, operand) of a reading that is cut later -> whether it read data at first
+        self.at_end.append(lambda: wire.send("starts", readings=sorted(k for k, data in self._starts.items() if data)))
         self._fed = set()  # pairs whose tensor went on into an operation with a parameter
         self.at_end.append(lambda: wire.send("fed", pairs=sorted(self._fed)))
         self._silenced = set()  # pairs that make a whole term of a loss constant
@@ -247,6 +250,8 @@ class Reference(Observer):
         def operand(tensor, path):
             node = tensor.grad_fn
             if node is None:
+                if site in self._kind_sites:
+                    self._note_start(tensor, site, name, path)
                 return tensor
             birth = None
             wanted = False
@@ -290,6 +295,14 @@ class Reference(Observer):
         args = tuple(replace(a, (i,), operand) for i, a in enumerate(args))
         kwargs = {k: replace(v, (k,), operand) for k, v in kwargs.items()}
         return args, kwargs
+
+    def _note_start(self, tensor, site, name, path):
+        """A reading that is cut in later steps reads a tensor without a graph: a state at its start is one value all
+        over, data is not."""
+        key = (site, name, path)
+        if key not in self._starts and tensor.is_floating_point() and tensor.numel() > 1 and not tensor.requires_grad:
+            with torch.no_grad():
+                self._starts[key] = bool((tensor != tensor.reshape(-1)[0]).any())
 
     @staticmethod
     def _cut_target(tensor):

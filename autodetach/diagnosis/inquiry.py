@@ -46,6 +46,13 @@ def carried_or_afresh(resets: tuple[str, ...], where: str) -> tuple[str, ...]:
     )
 
 
+def input_or_state(target: str) -> tuple[str, ...]:
+    return (
+        f"if {target} should stay the input that it was at first, give what is computed from it a name of its own",
+        f"if {target} is a state that goes on from step to step, detach it between them, as in the patch shown",
+    )
+
+
 def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, settings: Settings) -> Inquiry:
     failure = observed.failure
     assert failure is not None
@@ -156,9 +163,11 @@ def _truncated(found: Truncation, measured: Spread) -> Inquiry:
     standard = Standard(observed, reference, reference.progress, measured)
     steps = reference.progress - findings.failure.steps
     ways: tuple[str, ...] = ()
-    resets = truncation.never_reset(findings)
+    resets, overwritten = truncation.never_reset(findings), truncation.overwritten_input(findings)
     if truncation.made_once_though_learned(findings):
         ways = ONCE_OR_EVERY_STEP
+    elif overwritten:
+        ways = input_or_state(overwritten)
     elif resets:
         ways = carried_or_afresh(resets, "as in the patch shown")
     if ways:

@@ -313,6 +313,8 @@ class Recording:
     others: Mapping[tuple[Span, tuple[int | str, ...]], int] = field(default_factory=dict)
     fed: frozenset[int] = frozenset()
     """Pairs whose tensor went on into an operation with a parameter: it feeds a model, not a loss alone."""
+    starts: frozenset[tuple[str, str, tuple[int | str, ...]]] = frozenset()
+    """Readings (site, call, operand), cut in later steps, that took data at first: no state is made of that."""
     silenced: frozenset[int] = frozenset()
     """Pairs that make a whole term of a loss constant."""
     random: frozenset[str] = frozenset()
@@ -704,6 +706,9 @@ class _Reader:
 
     def _fed(self, e: Json, _: Any) -> None:
         self.fields["fed"] = _ids(e["pairs"])
+
+    def _starts(self, e: Json, _: Any) -> None:
+        self.fields["starts"] = frozenset((str(site), str(call), _path(path)) for site, call, path in e["readings"])
 
     def _silenced(self, e: Json, _: Any) -> None:
         self.fields["silenced"] = _ids(e["pairs"])

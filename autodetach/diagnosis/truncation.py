@@ -15,6 +15,7 @@ from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Json
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
+from autodetach.source.expression import Role
 from autodetach.source.statement import Statement
 
 MOST_REPLAYS = 4
@@ -275,6 +276,27 @@ def never_reset(findings: Findings) -> tuple[str, ...]:
     codes = [code for place in places if place is not None for code in _way_there(place)]
     called = any(re.search(rf"\.{name}\(", code) for name in names for code in codes)
     return () if called else tuple(sorted(names))
+
+
+def overwritten_input(findings: Findings) -> str:
+    """The attribute of an argument that held data at first and is overwritten with what the function computes of it.
+
+    It may be a state that develops, or an input that a slip overwrites; empty where there is no such thing.
+    """
+    for reading, pairs in findings.readings.items():
+        if tuple(reading[3:]) not in findings.reference.starts:
+            continue
+        for point in findings.passed_by(pairs[0]):
+            function = point.expression.statement.function
+            if point.expression.role is not Role.STORE or function is None:
+                continue
+            assert isinstance(function.node, cst.FunctionDef)
+            parameters = {p.name.value for p in function.node.params.params[:]}
+            for target in point.expression.targets:
+                owner = target.partition(".")[0].partition("[")[0]
+                if owner != target and owner in parameters - {"self", "cls"}:
+                    return target
+    return ""
 
 
 def _way_there(statement: Statement) -> Iterable[str]:

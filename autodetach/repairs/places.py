@@ -29,10 +29,10 @@ def binds(expression: Expression) -> bool:
 
 def overcuts(findings: Findings, point: Point) -> bool:
     """Whether an edit here is predicted to cut what the reference leaves alive."""
-    if any(flow.places & set(point.places.values()) for flow in findings.reference.flows):
-        return True
     if point.expression.role is Role.STORE and point.expression.is_name_like:
         return False  # a second name is bound; what goes on under the first is not touched
+    if any(flow.places & set(point.places.values()) for flow in findings.reference.flows):
+        return True
     if any(point.others.get(path) for path in point.places):
         return True
     flows = [f for f in findings.reference.flows if (f.birth[0], f.birth[2], f.birth[3]) in point.values]

@@ -73,6 +73,16 @@ ONE = {
     ),
 }  # fmt: skip
 
+# the same, but what the argument holds at first is no data: a state
+ONE["a state in an argument"] = (
+    HEAD.replace("nn.Linear(3, 4)", "nn.Linear(3, 3)") + SGD + "class State:\n    h = torch.zeros(8, 3)\n"
+    "def forward(state, x):\n    for _ in range(2):\n        state.h = net(state.h + x).tanh()\n    return state.h\n"
+    "state, y = State(), torch.randn(8, 3)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n"
+    "    loss = (forward(state, x) - y).pow(2).mean()\n" + TRAIN,
+    Cause.CARRIED_STATE,
+    ["    state.h = state.h.detach()"],
+)
+
 # name: (program, cause, words of the ways out)
 TWO = {
     "a flagged input that only the model reads": (
@@ -82,6 +92,14 @@ TWO = {
         + TRAIN,
         Cause.SPURIOUS_LEAF,
         "meant to be learned",
+    ),
+    "an argument's input that the model writes its output over": (
+        HEAD.replace("nn.Linear(3, 4)", "nn.Linear(3, 3)") + SGD + "class Graph:\n    x = torch.randn(8, 3)\n"
+        "def forward(graph):\n    for _ in range(2):\n        graph.x = net(graph.x).tanh()\n    return graph.x\n"
+        "graph, y = Graph(), torch.randn(8, 3)\nfor _ in range(30):\n    loss = (forward(graph) - y).pow(2).mean()\n"
+        + TRAIN,
+        Cause.CARRIED_STATE,
+        "if graph.x should stay the input",
     ),
     "a target made once from what is learned": (
         HEAD + SGD + "goal = net(torch.ones(1, 3)).tanh()\nfor _ in range(30):\n"
