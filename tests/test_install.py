@@ -75,7 +75,7 @@ def test_torch_is_the_projects_alone(without_torch: Path, tmp_path: Path) -> Non
     assert "No module named 'torch'" in call("-c", "import torch").stderr
     said = call("-m", "autodetach", "fix", "-v", "train.py")
     assert said.returncode == 0, said.stderr
-    assert "+    state = cell(x, state.detach())" in said.stdout
+    assert "state.detach()" in said.stdout
     assert f"interpreter: {tmp_path / '.venv' / 'bin' / 'python'}" in said.stderr
 
     alone = call("-m", "autodetach", "fix", "--python", str(without_torch), "train.py")
