@@ -21,7 +21,15 @@ def whole(rows: Sequence[Whole]) -> str:
     if not rows:
         return ""
     before = any(r.before for r in rows)
-    head = ["program", "`fix`, s", "broken + repaired, s", "ratio", "of processor time", "least, s", "patches run"]
+    head = [
+        "program",
+        "`fix`, s",
+        "broken + repaired, s",
+        "ratio",
+        "in processor time",
+        "least possible",
+        "patches run",
+    ]
     body = [
         [
             r.case,
@@ -29,7 +37,7 @@ def whole(rows: Sequence[Whole]) -> str:
             f"{r.broken:.2f} + {r.fixed:.2f}",
             f"{r.ratio:.2f}",
             f"{r.cpu_ratio:.2f}",
-            f"{r.floor:.2f}",
+            f"{r.cpu_least:.2f}",
             r.candidates,
         ]
         + ([f"{r.fix / r.before:.2f}" if r.before else ""] if before else [])
@@ -91,14 +99,14 @@ def picture(rows: Sequence[Whole], file: Path) -> bool:
     matplotlib.rcParams["svg.hashsalt"] = "autodetach"
     from matplotlib import pyplot
 
-    shown = sorted(rows, key=lambda r: r.ratio, reverse=True)
+    shown = sorted(rows, key=lambda r: r.cpu_ratio, reverse=True)
     figure, axes = pyplot.subplots(figsize=(7.5, 0.28 * len(shown) + 1.2), layout="constrained")
     places = range(len(shown))
-    axes.barh(places, [r.ratio for r in shown], color="#4c78a8", label="autodetach fix")
-    axes.plot([r.floor / r.by_hand for r in shown], places, "k|", markersize=9, label="least possible")
+    axes.barh(places, [r.cpu_ratio for r in shown], color="#4c78a8", label="autodetach fix, processor time")
+    axes.plot([r.cpu_least for r in shown], places, "k|", markersize=9, label="least possible")
     axes.axvline(1, color="#888888", linewidth=1)
     axes.set_yticks(places, [r.case for r in shown], fontsize=7)
-    axes.set_xlabel("time as a share of one broken and one repaired run by hand")
+    axes.set_xlabel("processor time, as a share of one broken and one repaired run by hand")
     axes.legend(loc="lower right", fontsize=7, frameon=False)
     figure.savefig(file, metadata={"Date": None})
     return True

@@ -23,13 +23,14 @@ PROOF = 12
 
 @dataclass(frozen=True)
 class Whole:
-    """Seconds. ``floor``: torch imported once, the broken program's steps and the proof's: less is impossible."""
+    """Seconds; shares are of the two runs by hand. ``cpu_least``: torch imported once, the broken program's steps and
+    the proof's, as a share of processor time: nothing that runs a proof can take less."""
 
     case: str
     fix: float
     broken: float
     fixed: float
-    floor: float
+    cpu_least: float
     candidates: int
     """Patches that were run."""
     cpu_ratio: float
@@ -56,24 +57,24 @@ def cases(slugs: Sequence[str], own: bool) -> list[Any]:
 
 
 def imports() -> tuple[float, float]:
-    """Seconds to import torch, and to import what the first step of any optimizer does on top."""
+    """Processor seconds to import torch, and to import what the first optimizer does on top."""
     here = Path(tempfile.gettempdir())
 
     def command(what: str) -> Took:
         return timed([sys.executable, "-c", f"import {what}"], here, environment())
 
     bare, both = in_turns(3, lambda: command("torch"), lambda: command("torch, torch._dynamo"))
-    return wall(bare), wall(both)
+    return cpu(bare), cpu(both)
 
 
 def measure(found: Sequence[Any], rounds: int, before: Path | None = None) -> Iterator[Whole]:
-    torch_alone, with_first_step = imports()
+    torch_alone, with_optimizer = imports()
     for case in found:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             broken, fixed = Path(folder, "broken"), Path(folder, "fixed")
             shutil.copytree(case.before, broken)
             shutil.copytree(case.experts[0] if case.experts else case.before, fixed)
-            yield _one(case, broken, fixed, rounds, before, torch_alone, with_first_step)
+            yield _one(case, broken, fixed, rounds, before, torch_alone, with_optimizer)
 
 
 def _one(case: Any, broken: Path, fixed: Path, rounds: int, before: Path | None, alone: float, both: float) -> Whole:
@@ -85,16 +86,21 @@ def _one(case: Any, broken: Path, fixed: Path, rounds: int, before: Path | None,
     steps = failure["steps"] + (outcome["proof"]["steps"] or PROOF)
     plain = [sys.executable, str(PLAIN)]
     kind = "backwards" if case.judge_losses else "steps"
-    commands = [
+    by_hand = [
         lambda: timed([*plain, "0", kind, case.entry, *case.args], broken, env),
         lambda: timed([*plain, str(steps), kind, case.entry, *case.args], fixed, env),
-        lambda: timed(fix_command("fix", case.entry, *args), broken, env),
     ]
     if before is not None:
-        commands.append(lambda: timed(fix_command("fix", case.entry, *args, package=before), broken, env))
-    first, second, fix, *other = in_turns(rounds, *commands)
-    least = alone + max(0.0, wall(first) - (both if failure["steps"] else alone)) + max(0.0, wall(second) - both)
+        by_hand.append(lambda: timed(fix_command("fix", case.entry, *args, package=before), broken, env))
+    first, second, *other = in_turns(1, *by_hand)
+    fix = [told]
+    for _ in range(rounds - 1):
+        fix.append(timed(fix_command("fix", case.entry, *args), broken, env))
+        for column, command in zip((first, second, *other), by_hand, strict=True):
+            column.append(command())
+    cpu_by_hand = cpu(first) + cpu(second)
+    least = alone + max(0.0, cpu(first) - both) + max(0.0, cpu(second) - both)
     return Whole(
-        case.slug, wall(fix), wall(first), wall(second), least, len(outcome["candidates"]),
-        cpu(fix) / (cpu(first) + cpu(second)), outcome["status"], wall(other[0]) if other else None,
+        case.slug, wall(fix), wall(first), wall(second), least / cpu_by_hand, len(outcome["candidates"]),
+        cpu(fix) / cpu_by_hand, outcome["status"], wall(other[0]) if other else None,
     )  # fmt: skip
