@@ -99,22 +99,37 @@ def _reachable(findings: Findings, holder: Holder) -> bool:
     return function is None or re.search(rf"^\s*global\b.*\b{node.value}\b", function.code, re.MULTILINE) is not None
 
 
-def between_steps(findings: Findings, holder: Holder, line: str) -> Iterator[tuple[int, Edit, str]]:
-    """(preference, edit, words) of the places in the holder's frame where one step is over and the next not begun."""
+def between_steps(
+    findings: Findings, holder: Holder, line: str, *, unread: bool = False
+) -> Iterator[tuple[int, Edit, str]]:
+    """(preference, edit, words) of the places in the holder's frame where one step is over and the next not begun.
+
+    ``unread``: and where nobody in the backward's block reads the holder any more, for a log or a result.
+    """
     statement = findings.book.statement(holder.span)
     if statement is None:
         return
+    last = last_reader(statement, holder.path) if unread else statement
     places: list[tuple[int, Edit | None, str]] = []
     loops, condition = statement.loops, _conditional(statement)
     if loops and not condition and _bound_before(loops[0], holder.path.split(".")[0].split("[")[0]):
         places.append(
             (3, insert_at_start(loops[0], line), f"at the start of the loop in line {loops[0].span.line}"),
         )
-    places.append((3 if condition else 4, insert_after(statement, line), f"after line {statement.span.end_line}"))
+    if last is not None:
+        places.append((3 if condition else 4, insert_after(last, line), f"after line {last.span.end_line}"))
     if not loops and statement.function is not None:
         at = statement.function
         places.append((4, insert_at_start(at, line), f"at the start of {at.node.name.value}"))  # type: ignore[union-attr]
     yield from ((rank, edit, where) for rank, edit, where in places if edit is not None)
+
+
+def last_reader(statement: Statement, path: str) -> Statement | None:
+    """The last statement of the block that reads the path, from this one on; None if it leaves the block with it."""
+    readers = [s for s in statement.suite if s.start > statement.start and path in s.names_read]
+    if any(s.kind in ("Return", "Raise") for s in readers):
+        return None
+    return readers[-1] if readers else statement
 
 
 def _bound_before(loop: Statement, name: str) -> bool:

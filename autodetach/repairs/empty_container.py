@@ -11,7 +11,7 @@ import libcst as cst
 from autodetach.diagnosis.findings import Findings, Point, Reading
 from autodetach.diagnosis.recording import Holder
 from autodetach.model import Candidate, Edit, Span
-from autodetach.repairs.detach_held import between_steps
+from autodetach.repairs.detach_held import between_steps, last_reader
 from autodetach.repairs.interface import Cut, Example, candidate
 from autodetach.repairs.rebind_before import behind_backward, paths_in_callers
 from autodetach.source.edits.lines import insert_after, insert_at_start
@@ -60,7 +60,7 @@ class EmptyContainer:
             readings, paths = findings.held_at([holder])
             if not readings & wanted or not all(paths):
                 continue
-            for rank, edit, where in between_steps(findings, holder, f"{holder.path}.clear()"):
+            for rank, edit, where in between_steps(findings, holder, f"{holder.path}.clear()", unread=True):
                 yield Cut(self.name, f"empty {holder.path} {where}", (edit,), readings & wanted, rank)
 
     def after_use(self, findings: Findings, holders: Iterable[Holder]) -> Iterable[Candidate]:
@@ -74,7 +74,7 @@ class EmptyContainer:
             singly = [[path] for path in paths]
             for chosen in (*singly, paths) if len(paths) > 1 else singly:
                 line = "\n".join(f"{path}.clear()" for path in chosen)
-                for rank, edit, where in between_steps(findings, some[0], line):
+                for rank, edit, where in between_steps(findings, some[0], line, unread=True):
                     words = f"empty {', '.join(chosen)} {where}"
                     found.append(candidate(findings.book, self.name, words, (edit,), preference=rank))
         patches = [patch for patch in found if patch is not None]
@@ -83,10 +83,11 @@ class EmptyContainer:
     @staticmethod
     def _clearings(path: str, statement: Statement | None, after: Statement | None) -> Iterable[tuple[int, Edit, str]]:
         line = f"{path}.clear()"
-        if after is not None:
-            edit = insert_after(after, line)
+        last = last_reader(after, path) if after is not None else None
+        if last is not None:
+            edit = insert_after(last, line)
             if edit is not None:
-                yield 1, edit, f"after line {after.span.end_line}"
+                yield 1, edit, f"after line {last.span.end_line}"
         if statement is not None and statement.loops:
             edit = insert_at_start(statement.loops[0], line)
             if edit is not None:

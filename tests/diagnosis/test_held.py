@@ -100,6 +100,12 @@ PROGRAMS = {
         "    opt.zero_grad()\n    torch.stack(losses).sum().backward()\n    opt.step()\n",
         ["    kept.clear()"],
     ),
+    "a list that is looked at after the step": (
+        HEAD + "net = nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nkept = []\n"
+        "for x in data:\n    for moment in x:\n        kept.append(net(moment).pow(2).mean())\n"
+        "    opt.zero_grad()\n    sum(kept).backward()\n    opt.step()\n    print(len(kept))\n    x = None\n",
+        ["    kept.clear()"],
+    ),
     "a list of pairs on the model": (
         HEAD + "net = nn.Linear(2, 2)\nnet.kept = []\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "def finish():\n    first = [a for (a, _), _ in zip(net.kept, range(3))]\n"
@@ -140,6 +146,12 @@ def test_what_is_held_is_cut_between_two_steps(analyse, name):
     outcome = analyse(program)
     assert outcome.status is Status.REPAIRED, outcome.trials
     assert added(outcome.diff) == lines
+
+
+def test_a_list_is_emptied_when_nobody_reads_it_any_more(analyse):
+    program, _ = PROGRAMS["a list that is looked at after the step"]
+    diff = analyse(program).diff
+    assert "     print(len(kept))\n+    kept.clear()\n     x = None" in diff
 
 
 def test_a_global_that_the_function_may_not_bind_is_left_alone(analyse):
