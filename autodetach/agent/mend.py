@@ -14,8 +14,8 @@ graph (it has a graph), forward (within a module's forward), fresh (nothing was 
 step), backwards, leaf. ``looked`` {sites}: the makers of leaves whose ``.grad`` the program reads.
 
 ``unflag`` names sites that make leaves: those do not require gradients.
-``nudge`` names sites where the values that leave torch, or are copied, are changed a little: a run that trains the
-same all the same does not depend on them.
+``nudge`` names sites where the values that leave torch, or are copied, are changed by the part ``nudge_size``: a run
+that trains the same all the same does not depend on them, or only by what it decides from them.
 """
 
 import sys
@@ -25,7 +25,7 @@ import torch
 
 from . import messages
 from .names import names_in, own_frames
-from .nudge import LEAVING, NUDGE, nudged
+from .nudge import LEAVING, NUDGE, nudged, phase
 from .operands import tensors, writes_in_place
 from .recorder import recorder_failure
 from .reference import Reference
@@ -39,7 +39,7 @@ class Mended(Reference):
         self._kinds = frozenset(self.interventions.get("mend") or ())
         self._nudge = frozenset(self.interventions.get("nudge") or ())
         self._unflag = frozenset(self.interventions.get("unflag") or ())
-        self._nudges = 0
+        self._size = float(self.interventions.get("nudge_size") or NUDGE)
         self._said = set()
         self._gradients_in = {}  # id of a tensor -> weak reference: a gradient, or computed from one
         self._makers = {}  # id of a tensor -> (weak reference, the site that made it)
@@ -69,8 +69,7 @@ class Mended(Reference):
                 raise
             result = _MENDS[kind](self, error, func, name, site, args, kwargs)
         if self._nudge and name in LEAVING and site in self._nudge:
-            self._nudges += 1
-            result = nudged(result, self._nudges)
+            result = nudged(result, self._size)
         return result
 
     def numpy_on_grad(self, error, func, name, site, args, kwargs):
@@ -82,8 +81,8 @@ class Mended(Reference):
         self._tell("deepcopy-non-leaf", site, name, tensor)
         copied = memo[id(tensor)] = func(tensor.detach(), memo)
         if site in self._nudge and copied.is_floating_point():
-            self._nudges += 1
-            copied += NUDGE * torch.cos(1.7 * torch.arange(copied.numel()) + self._nudges).view_as(copied).to(copied)
+            steps = 1.7 * torch.arange(copied.numel()) + phase(float(copied.sum()))
+            copied += self._size * torch.cos(steps).view_as(copied).to(copied)
         return copied
 
     def leaf_in_place(self, error, func, name, site, args, kwargs):

@@ -72,7 +72,6 @@ class Shadow(Observer):
         self._retensor = frozenset(self.interventions.get("retensor") or ())
         self._thaw = frozenset(self.interventions.get("thaw") or ())
         self._nudge = frozenset(self.interventions.get("nudge") or ())
-        self._nudges = 0
         self._frozen = {}  # leaf -> (weak reference, the site that froze it)
         self._optimizer_sites = {}
         self._keep_watch = request.get("mode") == "shadow"
@@ -158,8 +157,7 @@ class Shadow(Observer):
             return _made_of(args[-1] if name != "new_tensor" else args[1], kwargs)
         result = self._called(func, name, site, args, kwargs)
         if site in self._nudge and name in LEAVING:
-            self._nudges += 1
-            result = nudged(result, self._nudges)
+            result = nudged(result)
         return result
 
     def _called(self, func, name, site, args, kwargs):

@@ -41,6 +41,12 @@ def caught(observed: Recording) -> frozenset[str]:
     return frozenset(observed.failed_sites[:-1]) - {observed.failure_site}
 
 
+def nudge_size(measured: Spread) -> float:
+    """So little that no decision goes otherwise (which action is drawn, say), if runs are the same to the bit: what
+    is left is a dependence that has a derivative. Where they differ, so much that it shows."""
+    return 2.0**-16 if measured.deterministic else 2.0**-5
+
+
 def reaches_training(reference: Recording, nudged: Recording, measured: Spread) -> bool:
     """Whether a run whose values were changed a little on their way out of torch trains otherwise for it."""
     if len(reference.steps) != len(nudged.steps) or len(reference.backwards) != len(nudged.backwards):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autodetach.diagnosis.mended import caught, mended_reference, reaches_training
+from autodetach.diagnosis.mended import caught, mended_reference, nudge_size, reaches_training
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Recording
 from autodetach.diagnosis.siblings import WAYS_OUT
@@ -60,7 +60,8 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
     diagnosis = Diagnosis(taker.cause, failure, _evidence(mending, taker), WAYS_OUT[failure.kind])
     if reference.failure is not None or reference.how == "error":
         return Inquiry(diagnosis)
-    nudged = laboratory.mended(failure.kind, horizon, nudge=sorted(mending.sites)).wait().recording
+    size = nudge_size(standard.spread)
+    nudged = laboratory.mended(failure.kind, horizon, nudge=sorted(mending.sites), nudge_size=size).wait().recording
     if reaches_training(reference, nudged, standard.spread):
         standard = replace(standard, level=Level.UNSAFE)
         told = Evidence(taker.feeds, place(failure.chain))

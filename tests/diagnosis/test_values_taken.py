@@ -41,6 +41,13 @@ LOOKING = {
         "np.round(out, 2)",
         "np.round(out.detach(), 2)",
     ),
+    "an action is drawn, which has no derivative": (
+        "for _ in range(20):\n    p = net(torch.randn(3)).softmax(0)\n"
+        "    action = np.random.choice(2, p=p.numpy().astype(float) / p.numpy().astype(float).sum())\n"
+        "    loss = -p[action].log()\n" + TRAIN,
+        "p=p.numpy().astype(float) / p.numpy()",
+        "p=p.detach().numpy().astype(float) / p.detach().numpy()",
+    ),
     "a parameter": (
         "for _ in range(20):\n    loss = net(torch.randn(4, 3)).pow(2).mean()\n"
         + TRAIN
