@@ -66,7 +66,10 @@ class Tree:
     @cached_property
     def _spans(self) -> dict[cst.CSTNode, tuple[int, int]]:
         wrapper = MetadataWrapper(self.root, unsafe_skip_copy=True)
-        found = wrapper.resolve(ByteSpanPositionProvider)
+        try:
+            found = wrapper.resolve(ByteSpanPositionProvider)
+        except KeyError as error:  # seen once in a fuzzed file: libcst had no end of a block
+            raise SourceError(f"{self.source.name}: libcst cannot place {error}") from None
         if self._parsed.isascii():
             at = list(range(len(self._parsed)))
         else:

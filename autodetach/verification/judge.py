@@ -95,9 +95,9 @@ class Judge:
                 return Rejected(name, f"{file} cannot be edited")
             try:
                 text = SourceModule.parse(file, data).text
+                reason = only_intended(module, text, [e for e in candidate.edits if e.file == file])
             except SourceError as error:
                 return Rejected(name, str(error))
-            reason = only_intended(module, text, [e for e in candidate.edits if e.file == file])
             if reason:
                 return Rejected(name, reason)
         return Passed(name)

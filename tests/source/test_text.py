@@ -90,3 +90,13 @@ def test_only_pythons_newlines_end_a_line():
         "b\r\n",
         "c",
     ]
+
+
+def test_a_file_that_libcst_cannot_place_is_refused_in_one_line(monkeypatch):
+    def lost(self, provider):
+        raise KeyError("IndentedBlock")
+
+    monkeypatch.setattr("autodetach.source.tree.MetadataWrapper.resolve", lost)
+    module = SourceModule.parse("train.py", b"if x:\n    y = 1\n")
+    with pytest.raises(SourceError, match="train.py: libcst cannot place"):
+        module.tree.extent(module.tree.root)
