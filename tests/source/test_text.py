@@ -98,5 +98,5 @@ def test_a_file_that_libcst_cannot_place_is_refused_in_one_line(monkeypatch):
 
     monkeypatch.setattr("autodetach.source.tree.MetadataWrapper.resolve", lost)
     module = SourceModule.parse("train.py", b"if x:\n    y = 1\n")
-    with pytest.raises(SourceError, match="train.py: libcst cannot place"):
+    with pytest.raises(SourceError, match=r"train\.py: libcst cannot place"):
         module.tree.extent(module.tree.root)
