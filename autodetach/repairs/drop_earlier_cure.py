@@ -41,6 +41,8 @@ class DropEarlierCure:
         """The patch with all the leftovers taken out, then with each alone."""
         drops: dict[Edit, int] = {}
         for backward in observed.backwards:
+            if backward.call != "backward" or backward.create:
+                continue  # beside create_graph=True it says only what holds anyway
             frames = [f for f in observed.chain(backward.site) if f.editable]
             for frame in frames[:1]:
                 call = book.expression(frame.span)

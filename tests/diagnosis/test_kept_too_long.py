@@ -64,3 +64,15 @@ def test_a_graph_that_two_losses_of_a_step_share_hides_nothing(analyse):
     )
     outcome = analyse(program, leaks=True)
     assert outcome.status is Status.CLEAN and not any("retain_graph" in n for n in outcome.notes)
+
+
+def test_what_a_gradient_with_a_graph_keeps_is_no_leftover(analyse):
+    program = HEAD + (
+        "h = torch.zeros(8, 1)\nfor step in range(30):\n    x = torch.randn(8, 4, requires_grad=True)\n"
+        "    h = torch.tanh(net(x) + h)\n"
+        "    (g,) = torch.autograd.grad(h.sum(), x, create_graph=True, retain_graph=True)\n"
+        "    loss = h.pow(2).mean() + g.pow(2).mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+    )
+    outcome = analyse(program)
+    assert outcome.status is Status.REPAIRED
+    assert added(outcome.diff) == ["    h = torch.tanh(net(x) + h.detach())"]
