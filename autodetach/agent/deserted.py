@@ -15,6 +15,7 @@ IDLE = 0.3
 """Seconds of processor time that waiting may take in the meantime: polling, and this watch itself."""
 EVERY = 0.25
 _TICK = os.sysconf("SC_CLK_TCK")
+_exit, _fork = os._exit, os.fork  # the program may put something else in their place
 
 
 def thread_died(recorder, error):
@@ -24,12 +25,12 @@ def thread_died(recorder, error):
 
 def child_died(recorder):
     """The watch is a process of its own: the child itself goes, as its parent may expect."""
-    if os.fork() == 0:
+    if _fork() == 0:
         try:
             recorder.wire.speak_for_parent()
             _watch(recorder, "")
         finally:
-            os._exit(0)
+            _exit(0)
 
 
 def _watch(recorder, text):

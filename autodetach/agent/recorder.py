@@ -34,6 +34,7 @@ PATCHES = (
     "random.Random.__init__, numpy.random.bit_generator.randbits: who names no seed gets one",
 )
 
+_exit = os._exit  # the program may put something else in its place
 DIFFERENTIABLE_PROPERTIES = {"T", "mT", "H", "mH", "real", "imag"}
 LIVE_EVERY, LIVE_THEN = 12, 4
 """Live nodes are counted after each of so many steps, and after every so many steps from then on."""
@@ -583,7 +584,7 @@ class Recorder:
                 stream.flush()
             except Exception:
                 pass
-        os._exit(status)
+        _exit(status)
 
     def send_end(self, how, status, text):
         if how == "exit" and status == 0 and self.failed and self.failed not in TRAINING_FAILURES:

@@ -22,6 +22,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
 MINIMUM = (2, 1)
 STACK = 120 << 20
+# The program may put functions of its own in the place of these. A run that cannot leave would go on as a second server,
+# and one that does not know its own number would take all processes for its orphans.
+_exit, _getpid, _kill, _killpg, _fork, _waitpid = os._exit, os.getpid, os.kill, os.killpg, os.fork, os.waitpid
 """Bytes: what Linux leaves free below the stack of a process, whatever its limit was when it started."""
 CUDA_SECONDS = 60
 """How long a CUDA device may take to answer."""
@@ -89,6 +92,7 @@ class Server:
     def __init__(self, out, dynamo_wanted):
         self.out = out
         self.dynamo_wanted = dynamo_wanted
+        self.pid = _getpid()
         self.runs = {}  # process number -> run's id
         self.over = {}
 
@@ -97,7 +101,7 @@ class Server:
             import_dynamo()
         reader, writer = os.pipe()
         try:
-            pid = os.fork()
+            pid = _fork()
         except OSError as error:
             os.close(reader)
             os.close(writer)
@@ -147,15 +151,20 @@ class Server:
 
             traceback.print_exc()
         finally:
-            for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            try:
+                for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+                    try:
+                        stream.flush()
+                    except Exception:
+                        pass
+                if status < 0:
+                    signal.signal(-status, signal.SIG_DFL)
+                    _kill(_getpid(), -status)
+            finally:
                 try:
-                    stream.flush()
-                except Exception:
-                    pass
-            if status < 0:
-                signal.signal(-status, signal.SIG_DFL)
-                os.kill(os.getpid(), -status)
-            os._exit(status)
+                    _exit(status)
+                finally:
+                    _exit(1)  # in no case does a run go on as a server
 
     @staticmethod
     def _deeper_stack():
@@ -187,7 +196,7 @@ class Server:
             if set(descendants(pid)) <= set(tree):
                 break
         try:
-            os.killpg(pid, signal.SIGKILL)
+            _killpg(pid, signal.SIGKILL)
         except OSError:
             pass
         for process in [pid, *tree]:
@@ -196,14 +205,14 @@ class Server:
     @staticmethod
     def _signal(pid, number):
         try:
-            os.kill(pid, number)
+            _kill(pid, number)
         except OSError:
             pass
 
     def reap(self):
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = _waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
@@ -211,7 +220,7 @@ class Server:
             identity = self.runs.pop(pid, None)
             if identity is not None:
                 try:
-                    os.killpg(pid, signal.SIGKILL)  # background children of a run do not outlive it
+                    _killpg(pid, signal.SIGKILL)  # background children of a run do not outlive it
                 except OSError:
                     pass
                 if not self.runs:
@@ -219,7 +228,9 @@ class Server:
                 say(self.out, ended=identity, status=os.waitstatus_to_exitcode(status))
 
     def _end_orphans(self):
-        for process in descendants(os.getpid()):
+        if _getpid() != self.pid:
+            _exit(1)  # whoever got here is a run, not the server
+        for process in descendants(self.pid):
             self._signal(process, signal.SIGKILL)
 
     def serve(self):
@@ -315,7 +326,7 @@ def import_ahead(program):
     if not ahead.wanted(program)[1]:
         return
     reader, writer = os.pipe()
-    pid = os.fork()
+    pid = _fork()
     if pid == 0:
         os.close(reader)
         prctl(1, signal.SIGKILL)  # it ends with us
@@ -324,7 +335,7 @@ def import_ahead(program):
         except BaseException as error:
             sys.stderr.write(f"no imports ahead: {type(error).__name__}: {error}\n")
             sys.stderr.flush()
-            os._exit(1)
+            _exit(1)
         os.write(writer, b"1")
         os.close(writer)
         return
@@ -332,10 +343,10 @@ def import_ahead(program):
     made = select.select([reader], [], [], ahead.LONGEST)[0] and os.read(reader, 1)
     os.close(reader)
     if made:
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 0xFF)
+        _exit(os.waitstatus_to_exitcode(_waitpid(pid, 0)[1]) & 0xFF)
     for process in [*descendants(pid), pid]:
         Server._signal(process, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    _waitpid(pid, 0)
 
 
 def cuda_devices(torch):
@@ -346,23 +357,23 @@ def cuda_devices(torch):
     if torch.version.cuda is None and torch.version.hip is None:
         return None
     reader, writer = os.pipe()
-    pid = os.fork()
+    pid = _fork()
     if pid == 0:
         try:
             names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
             os.write(writer, json.dumps(names).encode())
         finally:
-            os._exit(0)
+            _exit(0)
     os.close(writer)
     said = b""
     while select.select([reader], [], [], CUDA_SECONDS)[0] and (part := os.read(reader, 1 << 16)):
         said += part
     os.close(reader)
     try:
-        os.kill(pid, signal.SIGKILL)
+        _kill(pid, signal.SIGKILL)
     except OSError:
         pass
-    os.waitpid(pid, 0)
+    _waitpid(pid, 0)
     try:
         return json.loads(said)
     except ValueError:
@@ -380,4 +391,4 @@ def import_dynamo():
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    os._exit(status)  # nothing is left to do, and taking torch apart module by module takes a while
+    _exit(status)  # nothing is left to do, and taking torch apart module by module takes a while

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 BROKEN = """\
@@ -65,11 +68,20 @@ HABITS = {
 }
 
 
+@pytest.fixture
+def bystander():
+    """A process of somebody else's."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
 @pytest.mark.parametrize("name", HABITS)
-def test_a_habit_hides_no_fault(command, tmp_path, name):
+def test_a_habit_hides_no_fault(command, tmp_path, bystander, name):
     source = HABITS[name] + BROKEN
     (tmp_path / "t.py").write_text(source)
     said = command(tmp_path, "fix", "--timeout", "20", "t.py")
     assert said.status == 0, said.stderr
     assert REPAIRED in said.stdout
     assert "error[" not in said.stderr and (tmp_path / "t.py").read_text() == source
+    assert bystander.poll() is None, "a process that is none of the run's was ended"
