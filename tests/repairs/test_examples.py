@@ -330,6 +330,7 @@ for _ in range(30):
     opt.step(closure)
 """,
     ("keep-the-graph", "a detach on the way to the loss"): HEAD + """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
 f = nn.MSELoss()
 for _ in range(9):
     x, y = torch.randn(4, 2), torch.randn(4, 1)
@@ -339,6 +340,7 @@ for _ in range(9):
     opt.step()
 """,
     ("keep-the-graph", "a new tensor of losses"): HEAD + """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for _ in range(9):
     one, two = net(torch.randn(4, 2)).pow(2).mean(), net(torch.ones(4, 2)).exp().mean()
     @@
