@@ -32,6 +32,11 @@ class Horizon:
     seconds: float = 0.0
     live_from: int | None = None
 
+    @classmethod
+    def beyond(cls, failed_at: int, settings: Settings) -> Horizon:
+        """As far as a patch is proved: ``--steps`` beyond the failure, at least three."""
+        return cls(most=failed_at + max(settings.steps, 3), live_from=failed_at)
+
 
 @dataclass(frozen=True)
 class Observation:

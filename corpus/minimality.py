@@ -46,8 +46,7 @@ def _changes(before: Path, after: Path) -> Iterator[int]:
             (root / name).read_text(encoding="utf-8", errors="replace").splitlines() if (root / name).is_file() else []
             for root in (before, after)
         )
-        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-        yield sum(max(b - a, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
+        yield changed_in_diff("\n".join(difflib.unified_diff(old, new, lineterm="")))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,9 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folders = {f.name: f for root in options.cases for f in sorted(root.iterdir()) if (f / "before").is_dir()}
     rows = []
     for slug, folder in sorted(folders.items()):
-        diff = options.kept / slug / "fix.diff"
-        if diff.is_file() and re.search(r"^\+\+\+ ", diff.read_text(errors="replace"), re.MULTILINE):
-            rows.append((slug, changed_in_diff(diff.read_text(errors="replace")), changed_by_expert(folder)))
+        patch = options.kept / slug / "fix.diff"
+        diff = patch.read_text(errors="replace") if patch.is_file() else ""
+        if re.search(r"^\+\+\+ ", diff, re.MULTILINE):
+            rows.append((slug, changed_in_diff(diff), changed_by_expert(folder)))
     for slug, ours, theirs in rows:
         if ours > theirs:
             print(f"{slug:45} {ours} lines, the expert {theirs}")

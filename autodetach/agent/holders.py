@@ -55,10 +55,7 @@ def is_detaching(name):
 
 def is_resetting(name):
     name = name.lower()
-    return (
-        name.startswith(("reset", "init_hidden", "init_state", "init_seq", "zero_state", "clear"))
-        and "param" not in name
-    )
+    return name.startswith(RESETTING) and "param" not in name
 
 
 class Holders:

@@ -22,12 +22,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
 MINIMUM = (2, 1)
 STACK = 120 << 20
-# The program may put functions of its own in the place of these. A run that cannot leave would go on as a second
-# server, and one that does not know its own number would take all processes for its orphans.
-_exit, _getpid, _kill, _killpg, _fork, _waitpid = os._exit, os.getpid, os.kill, os.killpg, os.fork, os.waitpid
 """Bytes: what Linux leaves free below the stack of a process, whatever its limit was when it started."""
 CUDA_SECONDS = 60
 """How long a CUDA device may take to answer."""
+# The program may put functions of its own in the place of these. A run that cannot leave would go on as a second
+# server, and one that does not know its own number would take all processes for its orphans.
+_exit, _getpid, _kill, _killpg, _fork, _waitpid = os._exit, os.getpid, os.kill, os.killpg, os.fork, os.waitpid
 
 
 def say(out, **message):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from autodetach.diagnosis.plan import Inquiry, Plan
 from autodetach.diagnosis.recording import Frozen, Recording
 from autodetach.diagnosis.story import place
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Candidate, Cause, Diagnosis, Evidence, Json, Level, Span
+from autodetach.model import Cause, Diagnosis, Evidence, Json, Level, Span
+from autodetach.repairs.interface import smallest_first
 from autodetach.repairs.keep_graph import KeepTheGraph
 from autodetach.repairs.lost import Lost
 from autodetach.repairs.stay_in_torch import StayInTorch
@@ -39,15 +40,6 @@ WHO_LEARNS = (
 )
 
 
-def horizon_of(lost: Lost, settings: Settings) -> Horizon:
-    steps = lost.failure.steps
-    return Horizon(most=steps + max(settings.steps, 3), live_from=steps)
-
-
-def _sorted(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    return tuple(sorted(candidates, key=lambda c: (c.changed_lines, c.preference, c.changed_tokens)))
-
-
 def _goes_on(recording: Recording) -> bool:
     return recording.failure is None and recording.how != "error" and bool(recording.steps or recording.backwards)
 
@@ -64,7 +56,7 @@ def detached(
 
     None where that does not help. Where fewer cuts would do, too, the program does not say which was meant.
     """
-    horizon = horizon_of(lost, settings)
+    horizon = Horizon.beyond(lost.failure.steps, settings)
     kept: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         found = {s.site for s in lost.on_path if s.reason in ("detached", "remade")}
@@ -120,7 +112,7 @@ def _keeping(sites: frozenset[str]) -> Json:
 
 def _plan(lost: Lost, observed: Recording, reference: Recording, level: Level) -> Plan:
     standard = Standard(observed, reference, reference.progress, level=level)
-    return Plan(_sorted(KeepTheGraph().propose(lost)), standard)
+    return Plan(smallest_first(KeepTheGraph().propose(lost)), standard)
 
 
 def numbers(
@@ -146,7 +138,7 @@ def numbers(
         return None
     told = [Evidence(f"the loss is made of a number that left torch here ({c})", _at(lost, s)) for s, c in matter]
     diagnosis = Diagnosis(Cause.CUT_OFF, lost.failure, (*evidence(lost), *told), CONSTANTS)
-    candidates = _sorted(StayInTorch().propose(lost, matter))
+    candidates = smallest_first(StayInTorch().propose(lost, matter))
     progress = lost.failure.steps + settings.steps
     return Inquiry(diagnosis, (Plan(candidates, Standard(observed, None, progress)),), settings.steps)
 
@@ -159,11 +151,11 @@ def frozen(laboratory: Laboratory, observed: Recording, lost: Lost, held: Frozen
     made = [held.made[number] for number in sorted({row[0] for row in held.rows})]
     told += [Evidence("this optimizer holds frozen parameters alone", _at(lost, site)) for site in made]
     diagnosis = Diagnosis(Cause.FROZEN_PARAMETERS, failure, tuple(dict.fromkeys(told)), WHO_LEARNS)
-    reference = laboratory.intervene({"thaw": made}, horizon_of(lost, settings)).wait().recording
+    reference = laboratory.intervene({"thaw": made}, Horizon.beyond(lost.failure.steps, settings)).wait().recording
     if not _goes_on(reference):
         return Inquiry(diagnosis)
     standard = Standard(observed, reference, reference.progress)
-    plan = Plan(_sorted(ThawTrained().propose(lost)), standard)
+    plan = Plan(smallest_first(ThawTrained().propose(lost)), standard)
     return Inquiry(diagnosis, (plan,), reference.progress - failure.steps)
 
 

@@ -11,6 +11,7 @@ from autodetach.diagnosis.siblings import WAYS_OUT
 from autodetach.diagnosis.story import place
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Diagnosis, Evidence, FailureKind
+from autodetach.repairs.interface import smallest_first
 from autodetach.repairs.mark_input import Derivative, MarkInput
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
@@ -32,7 +33,7 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
     """
     failure = observed.failure
     assert failure is not None
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     needs: dict[tuple[str, int], tuple[str, Input]] = {}
     seen = laboratory.traced({}).wait().recording
     marked: dict[Any, Any] = {}
@@ -60,11 +61,9 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
     if seen.failure is not None or seen.how == "error" or not (seen.steps or seen.backwards):
         return Inquiry(diagnosis)
     derivative = Derivative(failure, seen, book, lost)
-    candidates = sorted(
-        MarkInput().propose(derivative), key=lambda c: (c.changed_lines, c.preference, c.changed_tokens)
-    )
+    candidates = smallest_first(MarkInput().propose(derivative))
     standard = Standard(observed, seen, seen.progress, spread(observed, seen, failure.steps))
-    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), seen.progress - failure.steps)
+    return Inquiry(diagnosis, (Plan(candidates, standard),), seen.progress - failure.steps)
 
 
 def _mendable(need: Input) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from autodetach.diagnosis.recording import Holder, Leaf, Pair, Place, Recording
@@ -41,6 +42,28 @@ class Point:
     @property
     def derived(self) -> bool:
         return not self.values
+
+
+def points_at(
+    book: SourceBook,
+    places: Iterable[Place],
+    others: Mapping[tuple[Span, tuple[int | str, ...]], int] = MappingProxyType({}),
+) -> Iterator[Point]:
+    """The expressions at these places, in their order; the longest structure seen at each stands for all."""
+    grouped: dict[Span, list[Place]] = defaultdict(list)
+    for place in places:
+        grouped[place.point].append(place)
+    for span, some in grouped.items():
+        expression = book.expression(span)
+        if expression is not None:
+            yield Point(
+                span,
+                expression,
+                max((p.structure for p in some), key=lambda s: len(repr(s))),
+                {p.path: p.id for p in some},
+                {path: n for (at, path), n in others.items() if at == span},
+                frozenset().union(*(p.watched for p in some)),
+            )
 
 
 @dataclass(frozen=True)
@@ -82,25 +105,8 @@ class Findings:
     def points(self) -> tuple[Point, ...]:
         """Every expression of the project where an edit might cut, in the order of first passing."""
         useful = frozenset().union(*(self.reference.dominators.get(p.id, ()) for p in self.cuts))
-        grouped: dict[Span, list[Place]] = defaultdict(list)
-        for place in self.reference.places.values():
-            if place.id in useful or place.watched:
-                grouped[place.point].append(place)
-        points = []
-        for span, places in grouped.items():
-            expression = self.book.expression(span)
-            if expression is not None:
-                points.append(
-                    Point(
-                        span,
-                        expression,
-                        max((p.structure for p in places), key=lambda s: len(repr(s))),
-                        {p.path: p.id for p in places},
-                        {path: n for (at, path), n in self.reference.others.items() if at == span},
-                        frozenset().union(*(p.watched for p in places)),
-                    )
-                )
-        return tuple(points)
+        places = (p for p in self.reference.places.values() if p.id in useful or p.watched)
+        return tuple(points_at(self.book, places, self.reference.others))
 
     def cut_at(self, point: Point, paths: Iterable[tuple[int | str, ...]] | None = None) -> frozenset[Reading]:
         """The readings that an edit at the point (at ``paths`` of its value) would cut: all their ways pass it."""

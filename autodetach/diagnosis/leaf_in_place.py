@@ -12,7 +12,7 @@ from autodetach.diagnosis.story import place
 from autodetach.laboratory import Laboratory
 from autodetach.model import Candidate, Cause, Diagnosis, Evidence, FailureKind, Level
 from autodetach.repairs.drop_requires_grad import without_flag
-from autodetach.repairs.interface import candidate
+from autodetach.repairs.interface import candidate, smallest_first
 from autodetach.repairs.mending import Mending
 from autodetach.repairs.write_without_grad import WriteWithoutGrad
 from autodetach.settings import Settings
@@ -48,8 +48,7 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook, setti
         return Inquiry(diagnosis)  # somebody reads the gradient of a leaf that others are written into
     candidates = [] if with_graph else [*WriteWithoutGrad().propose(mending)]
     candidates += _unflagged(mending) if spurious else []
-    candidates.sort(key=lambda c: (c.changed_lines, c.preference, c.changed_tokens))
-    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - failure.steps)
+    return Inquiry(diagnosis, (Plan(smallest_first(candidates), standard),), reference.progress - failure.steps)
 
 
 def _is_data(mended: Mended, reference: Recording) -> bool:

@@ -8,6 +8,7 @@ from autodetach.diagnosis.story import place
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Cause, Diagnosis, Evidence, Failure, FailureKind
 from autodetach.repairs.detach_kept import DetachKept, Kept
+from autodetach.repairs.interface import smallest_first
 from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import grows, spread
 from autodetach.verification.judge import Standard
@@ -41,8 +42,8 @@ def inquire(laboratory: Laboratory, observed: Recording, book: SourceBook) -> In
     standard = Standard(
         observed, reference, reference.progress, spread(observed, reference, LEAK_STEPS), may_grow=False
     )
-    candidates = sorted(DetachKept().propose(kept), key=lambda c: (c.changed_lines, c.preference, c.changed_tokens))
-    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress)
+    candidates = smallest_first(DetachKept().propose(kept))
+    return Inquiry(diagnosis, (Plan(candidates, standard),), reference.progress)
 
 
 def _evidence(kept: Kept, reference: Recording) -> tuple[Evidence, ...]:

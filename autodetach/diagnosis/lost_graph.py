@@ -59,7 +59,7 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     cause = next((CAUSES[r] for r in ("checkpoint", "first-order", "grad-off") if r in reasons), None)
     if cause is None:
         return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     reference = laboratory.intervene(_interventions(lost), horizon).wait().recording
     if reference.failure is not None and reasons & {"detached", "remade"}:
         return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))

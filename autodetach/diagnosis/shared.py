@@ -18,6 +18,7 @@ from autodetach.repairs.backward_on_fresh_loss import BackwardOnFreshLoss
 from autodetach.repairs.clone_operand import CloneOperand
 from autodetach.repairs.cover import covers
 from autodetach.repairs.create_graph import create_graph_at
+from autodetach.repairs.interface import smallest_first
 from autodetach.repairs.lost import Lost
 from autodetach.repairs.move_below_step import MoveBelowStep
 from autodetach.repairs.move_into_loop import MoveIntoLoop
@@ -47,7 +48,7 @@ def investigate(laboratory: Laboratory, findings: Findings, settings: Settings, 
     root = next(iter(findings.reference.failure_roots), None)
     if root is None:
         return Inquiry(tell(findings))
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     if failure.kind is FailureKind.IN_PLACE and not _stepped(root):
         return _changed_in_place(laboratory, findings, root, horizon, measured)
     if failure.kind is FailureKind.IN_PLACE and not root.again and "freed" not in root.states:
@@ -87,8 +88,9 @@ def _changed_in_place(
         *CloneOperand().propose(findings, outdated),
         *OutOfPlace().propose(findings, sorted(reference.written)),
     ]
-    candidates.sort(key=lambda c: (c.changed_lines, c.preference, c.changed_tokens))
-    return Inquiry(diagnosis, (Plan(tuple(candidates), standard),), reference.progress - findings.failure.steps)
+    return Inquiry(
+        diagnosis, (Plan(smallest_first(candidates), standard),), reference.progress - findings.failure.steps
+    )
 
 
 def _same_root(laboratory: Laboratory, findings: Findings, root: Root, horizon: Horizon, measured: Spread) -> Inquiry:
@@ -124,7 +126,7 @@ def shared_in_one_step(
     known.
     """
     failure = findings.failure
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     earlier = _earlier(findings, root, shares)
     findings = replace(findings, cause=Cause.SHARED_GRAPH)
     if earlier is None:
@@ -178,7 +180,7 @@ def first_order(
     """
     failure = findings.failure
     findings = replace(findings, cause=Cause.FIRST_ORDER_GRAD)
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     recording = findings.reference if calls[0] in findings.reference.backwards else findings.observed
     sites = list(dict.fromkeys(call.site for call in calls))
     chains = [recording.chain(site) for site in sites]
@@ -239,7 +241,7 @@ def discarded_gradient(
     sites = sorted({b.site for b in findings.reference.backwards if b.n in earlier})
     if not sites:
         return None
-    horizon = Horizon(most=failure.steps + max(settings.steps, 3), live_from=failure.steps)
+    horizon = Horizon.beyond(failure.steps, settings)
     kept = laboratory.reference(horizon=horizon, cut_stale=False, interventions={"retain": sites}).wait().recording
     owned = _stepped_by_its_own(findings, sites, pairs)
     if not owned and (kept.failure is not None or not _discarded(kept, sites, pairs)):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from autodetach.diagnosis.findings import Point, Reading
-from autodetach.diagnosis.recording import Leak, Place, Recording
+from autodetach.diagnosis.findings import Point, Reading, points_at
+from autodetach.diagnosis.recording import Leak, Recording
 from autodetach.model import Candidate, Span
 from autodetach.repairs.cover import covers
 from autodetach.repairs.interface import Cut, Example
@@ -38,18 +38,8 @@ class Kept:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         useful = frozenset(number for ways in self.ways.values() for places in ways for number in places)
-        grouped: dict[Span, list[Place]] = {}
-        for number, where in sorted(self.recording.places.items()):
-            if number in useful:
-                grouped.setdefault(where.point, []).append(where)
-        points = []
-        for span, places in grouped.items():
-            expression = self.book.expression(span)
-            if expression is not None and not expression.is_target:
-                structure = max((p.structure for p in places), key=lambda s: len(repr(s)))
-                kinds = frozenset().union(*(p.watched for p in places))
-                points.append(Point(span, expression, structure, {p.path: p.id for p in places}, {}, kinds))
-        return tuple(points)
+        places = (place for number, place in sorted(self.recording.places.items()) if number in useful)
+        return tuple(p for p in points_at(self.book, places) if not p.expression.is_target)
 
     def cut_at(self, point: Point) -> frozenset[Reading]:
         numbers = frozenset(point.places.values())

@@ -56,6 +56,11 @@ class Repair(Protocol):
     def propose(self, findings: Findings) -> Iterable[Candidate]: ...
 
 
+def smallest_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The order in which they are tried: fewest changed lines, then the preferred place, then fewest tokens."""
+    return tuple(sorted(candidates, key=lambda c: (c.changed_lines, c.preference, c.changed_tokens)))
+
+
 def candidate(
     book: SourceBook,
     remedy: str,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from autodetach.diagnosis.findings import Point, Reading
-from autodetach.diagnosis.recording import Mended, Place, Recording
-from autodetach.model import Candidate, Edit, Failure, Frame, Level, Span
+from autodetach.diagnosis.findings import Point, Reading, points_at
+from autodetach.diagnosis.recording import Mended, Recording
+from autodetach.model import Candidate, Edit, Failure, Frame, Level
 from autodetach.repairs.interface import candidate
 from autodetach.source.book import SourceBook
 from autodetach.source.expression import Expression
@@ -65,18 +65,9 @@ class Mending:
     def points(self) -> tuple[Point, ...]:
         """The expressions that such tensors pass, in the order of first passing."""
         useful = frozenset().union(*self.ways.values())
-        grouped: dict[Span, list[Place]] = {}
-        for number, place in sorted(self.followed.places.items() if self.followed is not None else ()):
-            if number in useful:
-                grouped.setdefault(place.point, []).append(place)
-        points = []
-        for span, places in grouped.items():
-            expression = self.book.expression(span)
-            if expression is not None and not expression.is_target:
-                structure = max((p.structure for p in places), key=lambda s: len(repr(s)))
-                kinds = frozenset().union(*(p.watched for p in places))
-                points.append(Point(span, expression, structure, {p.path: p.id for p in places}, {}, kinds))
-        return tuple(points)
+        passed = self.followed.places if self.followed is not None else {}
+        places = (place for number, place in sorted(passed.items()) if number in useful)
+        return tuple(p for p in points_at(self.book, places) if not p.expression.is_target)
 
     def cut_at(self, point: Point) -> frozenset[Reading]:
         """The readings all of whose ways pass the point."""

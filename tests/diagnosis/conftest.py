@@ -116,3 +116,9 @@ def real_events(one_server, tmp_path_factory) -> dict[str, list[dict[str, Any]]]
                 request["probes"] = True
             found[mode] = list(session.run(request, timeout=60).events)
     return found
+
+
+@pytest.fixture
+def added():
+    """The lines that a diff adds."""
+    return lambda diff: [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]

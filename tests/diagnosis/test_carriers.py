@@ -100,12 +100,8 @@ PROGRAMS = {
 }
 
 
-def added(diff: str) -> list[str]:
-    return [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_stale_state_is_cut_where_it_stands(analyse, name):
+def test_a_stale_state_is_cut_where_it_stands(analyse, name, added):
     program, lines = PROGRAMS[name]
     outcome = analyse(HEAD + program)
     assert outcome.status is Status.REPAIRED and outcome.diagnosis.cause is Cause.CARRIED_STATE
@@ -123,7 +119,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_not_seen_through_is_never_patched_wrongly(analyse, name):
+def test_what_is_not_seen_through_is_never_patched_wrongly(analyse, name, added):
     outcome = analyse(HEAD + UNKNOWN[name])
     assert outcome.diagnosis.evidence
     assert outcome.status is Status.UNREPAIRED or all("detach()" in line for line in added(outcome.diff))

@@ -136,12 +136,8 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def added(diff: str) -> list[str]:
-    return [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_held_is_cut_between_two_steps(analyse, name):
+def test_what_is_held_is_cut_between_two_steps(analyse, name, added):
     program, lines = PROGRAMS[name]
     outcome = analyse(program)
     assert outcome.status is Status.REPAIRED, outcome.trials
@@ -154,7 +150,7 @@ def test_a_list_is_emptied_when_nobody_reads_it_any_more(analyse):
     assert "     print(len(kept))\n+    kept.clear()\n     x = None" in diff
 
 
-def test_a_global_that_the_function_may_not_bind_is_left_alone(analyse):
+def test_a_global_that_the_function_may_not_bind_is_left_alone(analyse, added):
     program = (
         HEAD + "cell, head = nn.RNNCell(2, 3), nn.Linear(3, 1)\nh = [torch.zeros(4, 3)]\n"
         "opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)\nstate = h[0]\n"
@@ -177,7 +173,7 @@ def test_state_that_a_method_would_start_afresh_has_two_meanings(analyse):
     assert analyse(RESETTABLE.replace("net = Net()\n", evaluation + "net = Net()\n")).status is Status.UNREPAIRED
 
 
-def test_state_that_the_program_starts_afresh_where_it_trains_is_meant_to_be_carried(analyse):
+def test_state_that_the_program_starts_afresh_where_it_trains_is_meant_to_be_carried(analyse, added):
     outcome = analyse(RESETTABLE.replace("net = Net()\n", "net = Net()\nnet.reset_state()\n"))
     assert outcome.status is Status.REPAIRED
     assert added(outcome.diff) == ["    net.h = net.h.detach()"]

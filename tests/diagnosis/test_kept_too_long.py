@@ -35,10 +35,6 @@ HIDING = {
 }
 
 
-def added(diff: str) -> list[str]:
-    return [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
-
-
 @pytest.mark.parametrize("name", HIDING)
 def test_what_a_kept_graph_hides_is_told_with_both_places(analyse, name):
     program, _, _, (back, made) = HIDING[name]
@@ -49,7 +45,7 @@ def test_what_a_kept_graph_hides_is_told_with_both_places(analyse, name):
 
 
 @pytest.mark.parametrize("name", HIDING)
-def test_it_is_repaired_when_asked_for_and_the_kept_graph_goes(analyse, name):
+def test_it_is_repaired_when_asked_for_and_the_kept_graph_goes(analyse, name, added):
     program, cause, lines, _ = HIDING[name]
     outcome = analyse(program, leaks=True)
     assert outcome.status is Status.REPAIRED and outcome.diagnosis.cause is cause
@@ -66,7 +62,7 @@ def test_a_graph_that_two_losses_of_a_step_share_hides_nothing(analyse):
     assert outcome.status is Status.CLEAN and not any("retain_graph" in n for n in outcome.notes)
 
 
-def test_what_a_gradient_with_a_graph_keeps_is_no_leftover(analyse):
+def test_what_a_gradient_with_a_graph_keeps_is_no_leftover(analyse, added):
     program = HEAD + (
         "h = torch.zeros(8, 1)\nfor step in range(30):\n    x = torch.randn(8, 4, requires_grad=True)\n"
         "    h = torch.tanh(net(x) + h)\n"

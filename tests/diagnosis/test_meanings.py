@@ -110,12 +110,8 @@ TWO = {
 }  # fmt: skip
 
 
-def added(diff: str) -> list[str]:
-    return [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
-
-
 @pytest.mark.parametrize("name", ONE)
-def test_one_meaning(analyse, name):
+def test_one_meaning(analyse, name, added):
     program, cause, lines = ONE[name]
     outcome = analyse(program)
     assert outcome.status is Status.REPAIRED, (outcome.diagnosis, outcome.trials)
