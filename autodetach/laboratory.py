@@ -130,6 +130,10 @@ class Laboratory:
         """The program with every value's origin remembered, for derivatives that do not reach their input."""
         return self._start("traced", horizon, None, {"interventions": interventions})
 
+    def origins(self, leaves: Sequence[str]) -> Experiment:
+        """The program as it is, with what its losses compare told of leaves that were made at these sites."""
+        return self._start("origins", None, None, {"interventions": {"leaves": list(leaves)}})
+
     def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
         """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
         mode = "grad-on" if interventions.keys() & KEEPING else "observe"

@@ -112,7 +112,7 @@ def test_tabs_carriage_returns_blanks_and_accents(project, command):
     said = command(folder, "fix", found.entry)
     assert said.status == 0, said.stderr
     assert contents(folder) == found.before
-    assert said.stdout.startswith('--- "a/\\303\\251talonnage \\303\\251t\\303\\251/entra\\303\\256ner.py"\n')
+    assert said.stdout.startswith('--- "a/\\303\\251talonnage \\303\\251t\\303\\251/donn\\303\\251es.py"\n')
     changed = [
         line for line in said.stdout.splitlines(keepends=True) if line[0] in "+-" and line[:3] not in ("+++", "---")
     ]

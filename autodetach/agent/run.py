@@ -13,6 +13,7 @@ import torch
 from . import devices, hooks
 from .leak import Leaking
 from .mend import Mended
+from .origins import Origins
 from .probes import Probes
 from .program import Program
 from .recorder import Mode
@@ -28,6 +29,7 @@ MODES = {
     "grad-on": Shadow,
     "mended": Mended,
     "traced": Traced,
+    "origins": Origins,
     "leaking": Leaking,
 }
 

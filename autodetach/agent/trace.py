@@ -27,10 +27,11 @@ MOST_VALUES = 20_000
 
 
 class Value:
-    __slots__ = ("__weakref__", "age", "call", "parents", "site", "tensor")
+    __slots__ = ("__weakref__", "age", "call", "graph", "parents", "single", "site", "tensor")
 
     def __init__(self, age, site, call, parents, tensor):
         self.age, self.site, self.call, self.parents = age, site, call, parents
+        self.graph, self.single = tensor.requires_grad, tensor.numel() == 1
         self.tensor = weakref.ref(tensor)
 
 
@@ -112,7 +113,7 @@ class Traced(Shadow):
         return super().backward(plain, call, roots, args, kwargs, retain, create)
 
     def _twins(self, roots, inputs):
-        below = _ancestors([self._value(r) for r in roots])
+        below = ancestors([self._value(r) for r in roots])
         leaves = [leaf for root in roots if root.grad_fn is not None for leaf in graph.leaves(root.grad_fn)]
         return [t if any(t is leaf for leaf in leaves) else self._twin_tensor(t, below) for t in inputs]
 
@@ -124,11 +125,11 @@ class Traced(Shadow):
     @staticmethod
     def _twin(value, below):
         """The nearest value that the input was computed from, or that was computed from it, and the output too."""
-        mine = sorted(_ancestors([value]), key=lambda v: -v.age)
+        mine = sorted(ancestors([value]), key=lambda v: -v.age)
         return next((v for v in mine if v in below and v is not value), None)
 
     def describe_inputs(self, roots, inputs):
-        below = _ancestors([self._value(r) for r in roots])
+        below = ancestors([self._value(r) for r in roots])
         nodes = {n for root in roots if root.grad_fn is not None for n in graph.walk(root.grad_fn)}
         leaves = [leaf for root in roots if root.grad_fn is not None for leaf in graph.leaves(root.grad_fn)]
         rows = []
@@ -159,7 +160,7 @@ class Traced(Shadow):
         return {"maker": twin.site, "marked": other.requires_grad, "read": _reading(twin, below), "same": same}
 
 
-def _ancestors(values):
+def ancestors(values):
     seen, todo = set(values), list(values)
     while todo:
         for parent in todo.pop().parents:

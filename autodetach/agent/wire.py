@@ -19,6 +19,7 @@ leak            a kind of tensor that piles up, or whose graph grows: see :mod:`
 marked          an operand that was made to require gradients: see :mod:`trace`
 mended          an error that was mended on the fly: see :mod:`mend`
 looked          sites: makers of leaves whose gradients the program reads
+compared        backward, site, leaves: sites of leaves with whose own values a model's output was compared there
 frozen          parameters that an optimizer holds and that require no gradient: see :mod:`shadow`
 random          sites: where random numbers were drawn
 constants       backward, sites: first-order gradients that its root was computed from

@@ -15,7 +15,7 @@ from autodetach.diagnosis.siblings import explained
 from autodetach.diagnosis.story import tell
 from autodetach.diagnosis.truncation import Truncation
 from autodetach.laboratory import Laboratory
-from autodetach.model import Candidate, Cause, FailureKind, Level
+from autodetach.model import Candidate, Cause, Evidence, FailureKind, Level
 from autodetach.repairs import CUT_REPAIRS
 from autodetach.repairs.cover import covers
 from autodetach.repairs.drop_cache import DropCache
@@ -92,7 +92,7 @@ def _graph_is_gone(laboratory: Laboratory, observed: Recording, book: SourceBook
         return Inquiry(tell(findings))
     if starved or found.failed:
         return _made_once(found, settings, measured, starved)
-    return _truncated(found, measured)
+    return _truncated(laboratory, found, measured)
 
 
 def _within_one_step(
@@ -154,11 +154,14 @@ def _made_once(
     return Inquiry(tell(replace(findings, cause=Cause.SHARED_GRAPH), shared.STEP_BETWEEN))
 
 
-def _truncated(found: Truncation, measured: Spread) -> Inquiry:
+def _truncated(laboratory: Laboratory, found: Truncation, measured: Spread) -> Inquiry:
     """The replay is how the program is meant, unless the program leaves two meanings open."""
     findings = replace(found.findings, cause=truncation.cause_of(found.findings))
+    targets: tuple[Evidence, ...] = ()
     if truncation.ambiguous(findings):
-        return Inquiry(tell(findings, LEARNED_OR_FIXED))
+        targets = truncation.targets(laboratory, findings)
+        if not targets:
+            return Inquiry(tell(findings, LEARNED_OR_FIXED))
     reference, observed = found.replayed, findings.observed
     standard = Standard(observed, reference, reference.progress, measured)
     steps = reference.progress - findings.failure.steps
@@ -174,7 +177,9 @@ def _truncated(found: Truncation, measured: Spread) -> Inquiry:
         unsafe = replace(standard, level=Level.UNSAFE)
         return Inquiry(tell(findings, ways), (Plan(tuple(islice(truncating(findings), FEW)), unsafe),), steps)
     plan = Plan(tuple(truncating(findings)), standard)
-    return Inquiry(tell(findings), (plan,), steps, _warnings(observed, reference))
+    diagnosis = tell(findings)
+    diagnosis = replace(diagnosis, evidence=(*diagnosis.evidence, *targets))
+    return Inquiry(diagnosis, (plan,), steps, _warnings(observed, reference))
 
 
 def truncating(findings: Findings) -> Iterator[Candidate]:

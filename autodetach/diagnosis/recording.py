@@ -338,6 +338,8 @@ class Recording:
     mended: tuple[Mended, ...] = ()
     looked: frozenset[str] = frozenset()
     """Sites that made leaves whose gradients the program reads."""
+    compared: Mapping[str, str] = field(default_factory=dict)
+    """Site of a leaf whose own values are the target of what a model makes of it -> where a loss compares them."""
     failure_values: tuple[Number, ...] = ()
     """What the failing backward was called on."""
     failure_shapes: tuple[tuple[int, ...], ...] = ()
@@ -784,6 +786,10 @@ class _Reader:
 
     def _looked(self, e: Json, _: Any) -> None:
         self.fields["looked"] = frozenset(str(s) for s in e["sites"])
+
+    def _compared(self, e: Json, _: Any) -> None:
+        compared = self.fields.setdefault("compared", {})
+        compared.update({str(leaf): str(e["site"]) for leaf in e["leaves"] if str(leaf) not in compared})
 
     def _constants(self, e: Json, _: Any) -> None:
         self.fields["constants"] = self.fields.get("constants", frozenset()) | {str(s) for s in e["sites"]}

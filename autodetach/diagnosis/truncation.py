@@ -11,8 +11,9 @@ import libcst as cst
 
 from autodetach.diagnosis.findings import Findings
 from autodetach.diagnosis.recording import Holder, Leaf, Pair, Recording, Step
+from autodetach.diagnosis.story import place as shown
 from autodetach.laboratory import Horizon, Laboratory
-from autodetach.model import Cause, Json
+from autodetach.model import Cause, Evidence, Json
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.source.expression import Role
@@ -258,6 +259,19 @@ def ambiguous(findings: Findings) -> bool:
     return any(
         p.id in findings.reference.fed and not p.call.startswith(("__getitem__", "stack", "cat")) for p in findings.cuts
     )
+
+
+def targets(laboratory: Laboratory, findings: Findings) -> tuple[Evidence, ...]:
+    """Where the losses compare what the model makes of each of these leaves with what the program makes of the same
+    leaf's values: then all of them are data. Empty where one is not, or where its gradient is asked for.
+    """
+    sites = tuple(dict.fromkeys(leaf.site for leaf in findings.leaves if leaf.site is not None))
+    seen = laboratory.origins(sites).wait().recording
+    if not sites or any(site not in seen.compared or site in seen.looked for site in sites):
+        return ()
+    spans = dict.fromkeys(shown(seen.chain(seen.compared[site])) for site in sites)
+    words = "what the model makes of it is compared here with what was computed from the same values: it is data"
+    return tuple(Evidence(words, span) for span in spans if span is not None)
 
 
 def never_reset(findings: Findings) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ class DropRequiresGrad:
             used = {leaf.site for r in covers for p in findings.readings[r] for leaf in p.leaves}
             chosen = tuple(edit for site, edit in edits.items() if site in used)
             lines = ", ".join(str(findings.frames(site)[0].span.line) for site in edits if site in used)
-            yield Cut(self.name, f"drop requires_grad in line {lines}", chosen, covers, 0)
+            # where it is as small as a detach: the flag is the mistake, what is computed from it only carries it on
+            yield Cut(self.name, f"drop requires_grad in line {lines}", chosen, covers, -1)
 
 
 def is_spurious(leaf: Leaf) -> bool:

@@ -28,6 +28,20 @@ ONE = {
         Cause.SPURIOUS_LEAF,
         ["x = torch.randn(32, 3)"],
     ),
+    "the target was computed from the same flagged tensor's values: data": (
+        HEAD + SGD + "t = torch.linspace(-1, 1, 32, requires_grad=True)\ny = torch.sin(3 * t.detach()).unsqueeze(1)\n"
+        "x = torch.stack([t, t**2, t**3], dim=1)\nfor _ in range(30):\n    loss = (net(x) - y).pow(2).mean()\n" + TRAIN,
+        Cause.SPURIOUS_LEAF,
+        ["t = torch.linspace(-1, 1, 32)"],
+    ),
+    "labels that were read off the same flagged batches: data": (
+        HEAD + SGD + "batches = []\nfor _ in range(4):\n    x = torch.randn(8, 3).requires_grad_()\n"
+        "    label = (x.sum(1) > 0).long()\n    batches.append(((x - x.mean()) / x.std(), label))\nfor _ in range(8):\n"
+        "    for x, label in batches:\n        loss = nn.functional.cross_entropy(net(x), label)\n"
+        + TRAIN.replace("    ", "        "),
+        Cause.SPURIOUS_LEAF,
+        ["    x = torch.randn(8, 3)"],
+    ),
     "a whole term of the loss would teach nobody": (
         HEAD + "table = nn.Embedding(5, 3)\nopt = torch.optim.SGD(table.parameters(), lr=0.1)\nfor epoch in range(6):\n"
         "    rows = table.weight.tanh()\n    for _ in range(5):\n        i, j = torch.randint(0, 5, (2, 8))\n"
@@ -89,6 +103,28 @@ TWO = {
         HEAD + SGD + "z = torch.randn(32, 3, requires_grad=True)\ncode = z / z.norm(dim=1, keepdim=True)\n"
         "y = torch.randn(32, 4)\nfor _ in range(30):\n    fit = (net(code) - y).pow(2).mean()\n"
         "    loss = fit + 0.1 * code.pow(2).mean()\n"
+        + TRAIN,
+        Cause.SPURIOUS_LEAF,
+        "meant to be learned",
+    ),
+    "a flagged input that stays near where it began": (
+        HEAD + SGD + "z = torch.randn(32, 3, requires_grad=True)\nstart = z.detach().clone()\ncode = z / z.norm()\n"
+        "y = torch.randn(32, 4)\nfor _ in range(30):\n    fit = (net(code) - y).pow(2).mean()\n"
+        "    loss = fit + (code - start).pow(2).mean()\n"
+        + TRAIN,
+        Cause.SPURIOUS_LEAF,
+        "meant to be learned",
+    ),
+    "a flagged input whose gradient is asked for": (
+        HEAD + SGD + "x = torch.randn(32, 3, requires_grad=True)\ny = torch.sin(x.detach().sum(1, keepdim=True))\n"
+        "code = x / x.norm(dim=1, keepdim=True)\nfor _ in range(30):\n    loss = (net(code) - y).pow(2).mean()\n"
+        + TRAIN + "    print(x.grad.norm())\n",
+        Cause.SPURIOUS_LEAF,
+        "meant to be learned",
+    ),
+    "a flagged input that weighs the loss, too": (
+        HEAD + SGD + "x = torch.randn(32, 3, requires_grad=True)\ncode = x / x.norm(dim=1, keepdim=True)\n"
+        "y = torch.randn(32, 4)\nfor _ in range(30):\n    loss = (net(code) - y).pow(2).mean() / x.detach().norm()\n"
         + TRAIN,
         Cause.SPURIOUS_LEAF,
         "meant to be learned",
