@@ -134,9 +134,12 @@ class Laboratory:
         """The program as it is, with what its losses compare told of leaves that were made at these sites."""
         return self._start("origins", None, None, {"interventions": {"leaves": list(leaves)}})
 
-    def intervene(self, interventions: Json, horizon: Horizon | None = None) -> Experiment:
-        """The program with grad mode on at some sites, a graph created or retained by some backward calls."""
-        mode = "grad-on" if interventions.keys() & KEEPING else "observe"
+    def intervene(self, interventions: Json, horizon: Horizon | None = None, *, learners: bool = False) -> Experiment:
+        """The program with grad mode on at some sites, a graph created or retained by some backward calls.
+
+        ``learners``: where it updates by hand, what it updates is told, too.
+        """
+        mode = "grad-on" if learners or interventions.keys() & KEEPING else "observe"
         return self._start(mode, horizon, None, {"interventions": interventions})
 
     def again(self, known: Recording) -> Recording | None:

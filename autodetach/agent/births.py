@@ -19,18 +19,24 @@ FORGET_FROM = 100_000
 sequence = torch._C._autograd._get_sequence_nr
 
 
+class _Mine(threading.local):
+    """This thread's table, once it has one."""
+
+    table = None
+
+
 class Births:
     def __init__(self):
         self._tables = {}
+        self._mine = _Mine()
         self._counts = {}
         self.first_seen = {}  # site -> the sequence number when it ran first
         self._forget_at = FORGET_FROM
 
     def _table(self):
-        me = threading.get_ident()
-        table = self._tables.get(me)
-        if table is None:
-            table = self._tables[me] = (array("q"), array("q"), [], array("q"))
+        table = self._mine.table = self._tables.setdefault(
+            threading.get_ident(), (array("q"), array("q"), [], array("q"))
+        )
         return table
 
     def forget(self):
@@ -54,7 +60,7 @@ class Births:
 
     def add(self, start, end, site, occurrence):
         """The nodes numbered ``start`` to ``end`` (exclusive) were made by this call."""
-        starts, ends, sites, occurrences = self._table()
+        starts, ends, sites, occurrences = self._mine.table or self._table()
         starts.append(start)
         ends.append(end)
         sites.append(site)

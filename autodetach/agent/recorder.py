@@ -113,7 +113,8 @@ class Recorder:
         self.at_end = []  # called before the run's last event
         self._leaf_numbers = {}
         self._leaf_sites = {}
-        self._gradients = None
+        self._gradients = {}  # optimizer's number -> the norms of its gradients, or their marks, before its last step
+        self._measured = {}  # optimizer's number -> whether its last step is written down whole
         self._own_steps = {}  # optimizer's number -> steps that it has made
         self._updated = {}  # leaf -> the sequence number at its last update
         self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
@@ -352,10 +353,8 @@ class Recorder:
 
     @recorder_failure
     def _send_backward(self, call, roots, site, number, retain, create, extra):
-        with torch.no_grad():
-            with torch._C.DisableTorchFunction():
-                devices = self.devices_of(roots)
-            fields = {"loss": trajectory.loss_values(roots), "devices": devices} | (extra or {})
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            fields = {"loss": trajectory.loss_values(roots), "devices": self.devices_of(roots)} | (extra or {})
             if not self.optimizers and call == "backward":
                 fields["leaves"] = self._trained_by_hand(roots)
             if self._watches_weights and number <= MOST_WATCHED:
@@ -429,18 +428,21 @@ class Recorder:
         return len(self.optimizers) - 1
 
     def before_step(self, optimizer, args, kwargs):
-        self._read_gradients(optimizer)
+        number = self.optimizer_number(optimizer)
+        self._measured[number] = self._is_measured(number)
+        self._read_gradients(optimizer, number)
 
     @recorder_failure
-    def _read_gradients(self, optimizer):
-        self._gradients = None
+    def _read_gradients(self, optimizer, number):
+        self._gradients[number] = None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             parameters = [p for g in optimizer.param_groups for p in g["params"]]
-            self._gradients = trajectory.gradient_norms(parameters)
+            read = trajectory.gradient_norms if self._measured[number] else trajectory.marks
+            self._gradients[number] = read(parameters)
 
     def after_step(self, optimizer, args, kwargs):
         if not self._depth.step:  # with a closure the gradients are those of its last call
-            self._read_gradients(optimizer)
+            self._read_gradients(optimizer, self.optimizer_number(optimizer))
         self.steps += 1
         self._event("step", self.steps)
         if self._watches_weights or self.last_retained:
@@ -456,25 +458,25 @@ class Recorder:
         with torch.no_grad(), torch._C.DisableTorchFunction():
             parameters = [p for g in optimizer.param_groups for p in g["params"]]
             number = self.optimizer_number(optimizer)
-            whole = self._is_measured(number)
+            whole = self._measured.get(number, True)
             self.wire.send(
                 "step",
                 n=self.steps,
                 optimizer=number,
                 site=self.sites.here(),
                 params=trajectory.fingerprints(parameters) if whole else None,
-                grads=self._gradients if whole else trajectory.marks(self._gradients or ()),
+                grads=self._gradients.get(number),
                 devices=self.devices_of(parameters) if whole else (),
                 backwards=self.backwards,
                 **self.on_step(optimizer, parameters),
             )
 
     def _is_measured(self, optimizer):
-        """Whether the parameters are written down after this step: the first ones, every one from the failure on, and
-        of those between so many an octave. Who trains otherwise at one step does so at those that follow it."""
+        """Whether the step to come is written down whole: the first ones, every one from the failure on, and of those
+        between so many an octave. Who trains otherwise at one step does so at those that follow it."""
         count = self._own_steps[optimizer] = self._own_steps.get(optimizer, 0) + 1
         since = self.horizon.get("live_from")
-        if count <= MEASURED_FIRST or (since is not None and self.progress >= since):
+        if count <= MEASURED_FIRST or (since is not None and self.steps + 1 >= since):
             return True
         return count % (1 << max(0, count.bit_length() - MEASURED_THEN)) == 0
 

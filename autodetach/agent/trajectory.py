@@ -54,13 +54,19 @@ def gradient_norm(parameter):
     return gradient_norms([parameter])[0]
 
 
-def marks(norms):
-    """Norms as one character each: ``-`` no gradient, ``0`` exactly zero, ``+`` any other."""
-    return "".join("-" if norm is None else "0" if norm == 0 else "+" for norm in norms)
+def marks(parameters):
+    """Of each parameter one character: ``+`` it has a gradient, ``-`` it has none."""
+    return "".join(["-" if p.grad is None else "+" for p in parameters])
 
 
 def loss_values(roots):
-    return [number(r.detach().to(torch.float64).sum()) if not r.is_complex() else 0.0 for r in roots]
+    return [_value(r) for r in roots]
+
+
+def _value(root):
+    if root.is_complex():
+        return 0.0
+    return number(root.item() if root.numel() == 1 else root.detach().to(torch.float64).sum())
 
 
 class _Plan:

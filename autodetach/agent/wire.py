@@ -8,7 +8,7 @@ site            site (a hash that is the same in every run), chain: [[file, line
                 end column, function, editable], ...] innermost first
 backward        n, call ("backward" or "grad"), site, steps, loss: [float], retain, create, leaves
 step            n, optimizer, params: [[norm, projection]], grads: [norm or null]; of steps long before the failure
-                params: null, and of the norms one character each (:func:`trajectory.marks`)
+                params: null, and for the norms one character each (:func:`trajectory.marks`)
 live            n, nodes: autograd nodes alive after garbage collection, old: made before the failure's step
 failure         kind, message, site, steps, backwards, call, plus what the graph shows about the root
 pair            a stale operand: see :mod:`reference`
@@ -42,7 +42,8 @@ import sys
 VERSION = 1
 
 # The program may put functions of its own in the place of these.
-dumps, getpid, write = json.dumps, os.getpid, os.write
+getpid, write = os.getpid, os.write
+encode = json.JSONEncoder(default=str, separators=(",", ":")).encode
 
 
 class Wire:
@@ -62,7 +63,7 @@ class Wire:
             self.send("hello", version=VERSION, pid=pid, name=name)
         fields["event"] = event
         fields["process"] = self._process
-        line = dumps(fields, default=str, separators=(",", ":")) + "\n"
+        line = encode(fields) + "\n"
         try:
             write(self._fd, line.encode("utf-8", "backslashreplace"))
         except OSError:

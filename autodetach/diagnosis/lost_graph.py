@@ -60,8 +60,9 @@ def graph_was_lost(laboratory: Laboratory, observed: Recording, book: SourceBook
     if cause is None:
         return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))
     horizon = Horizon.beyond(failure.steps, settings)
-    reference = laboratory.intervene(_interventions(lost), horizon).wait().recording
-    if reference.failure is not None and reasons & {"detached", "remade"}:
+    cut = bool(reasons & {"detached", "remade"})
+    reference = laboratory.intervene(_interventions(lost), horizon, learners=cut).wait().recording
+    if reference.failure is not None and cut:
         return _cut_off(laboratory, observed, lost, settings) or Inquiry(_explained(lost, reasons))
     if reference.updated and reference.failure is None:
         # updates by hand: what they change is what learns, and nothing else needs a graph

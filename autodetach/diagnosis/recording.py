@@ -17,7 +17,7 @@ Birth = tuple[str, int, int, int]
 
 Number = float | str
 _LONGEST_PATH = 500
-_MARKED: dict[str, Number | None] = {"-": None, "0": 0.0, "+": 1.0}
+_MARKED: dict[str, Number | None] = {"-": None, "+": 1.0}
 """Of steps that were not measured: whether there was a gradient."""
 
 
@@ -25,7 +25,8 @@ _MARKED: dict[str, Number | None] = {"-": None, "0": 0.0, "+": 1.0}
 class Step:
     """One optimizer step: which optimizer, its parameters' fingerprints after it, gradient norms before it.
 
-    Of a step long before the failure there may be no ``params``, and of the norms whether they were 0.
+    Of a step long before the failure there may be no ``params``, and for each norm only None or 1, whether there was a
+    gradient.
     """
 
     n: int

@@ -20,6 +20,9 @@ GRADIENT_RTOL = 1e-3
 GRADIENT_FLOOR = 0.1
 """Of the largest gradient so far: a smaller one may be rounding alone, as a bias's is before a batch norm, and is
 measured by that."""
+UNMOVED = 1e-4
+"""Of the largest gradient: what gets less than that may be left where it is by rounding (the bias of an attention's
+keys)."""
 MARGIN = 10
 """How much further than two runs of the program a right patch's run may be from the reference."""
 AHEAD = 2
@@ -270,6 +273,7 @@ def _fed(recording: Recording) -> frozenset[tuple[int, int]]:
     return frozenset(
         (step.optimizer, place)
         for step in recording.steps
+        if step.params  # else nothing tells a gradient of zeros from others
         for place, norm in enumerate(step.grads)
         if norm not in (None, 0.0)
     )
@@ -355,9 +359,13 @@ def all_fed_by_hand(patched: Recording, broken: Recording) -> Verdict:
         if sum(gradient is not None for _, gradient, _ in backward.leaves) < taught:
             return Rejected(name, f"at backward {backward.n} some parameters get no gradient")
     moved = trained_leaves(patched)
-    still = (
-        [n for n, gradient, _ in passes[0].leaves if gradient not in (None, 0.0) and n not in moved] if passes else []
-    )
+    largest = max((_largest(gradient for _, gradient, _ in b.leaves) for b in passes), default=0.0)
+    still = {
+        name
+        for backward in passes
+        for name, gradient, _ in backward.leaves
+        if name not in moved and _number(gradient) > UNMOVED * largest
+    }
     if still:
         return Rejected(name, f"{len(still)} leaves get gradients and are never updated")
     return Passed(name, f"{taught} parameters")

@@ -56,6 +56,20 @@ ONE = {
         Cause.BUILT_ONCE,
         ["    share = net.share.softmax(0)"],
     ),
+    "built once, updated by hand, where rounding alone teaches a bias": (
+        HEAD + "net.key, net.share = nn.Linear(3, 3), nn.Parameter(torch.ones(3))\nshare = net.share.tanh()\n"
+        "for _ in range(30):\n    x = torch.randn(8, 5, 3)\n    score = x @ net.key(x).transpose(1, 2)\n"
+        "    loss = net(score.softmax(-1) @ x * share).exp().mean()\n" + BY_HAND,
+        Cause.BUILT_ONCE,
+        ["    share = net.share.tanh()"],
+    ),
+    "a derivative that is compared with a constant of its input, updated by hand": (
+        HEAD + "for x in torch.randn(30, 8, 3):\n    x = x.detach().clone()\n    x.requires_grad_(True)\n"
+        "    e = net(x).tanh()\n    (f,) = torch.autograd.grad(e, x, torch.ones_like(e))\n"
+        "    loss = (f - torch.sin(x.detach())).abs().mean()\n" + BY_HAND,
+        Cause.FIRST_ORDER_GRAD,
+        ["    (f,) = torch.autograd.grad(e, x, torch.ones_like(e), create_graph=True)"],
+    ),
     "a target and a prediction in one block, updated by hand": (
         HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
         "        goal = old(x).tanh()\n        out = net(x)\n    loss = (goal - out).pow(2).mean()\n" + BY_HAND,

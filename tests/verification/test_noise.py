@@ -99,7 +99,9 @@ def test_noise_that_hides_a_wrong_patch_lets_nothing_be_safe(judged, program, na
 def test_noise_below_what_a_wrong_patch_does_is_allowed_for(judged, program, name):
     trial, notes = judged(program, RIGHT[program], QUIET[name])
     assert trial.level is Level.SAFE, trial.reason
-    assert "two runs of the program differ by" in notes and "ten times that" in notes
+    told = "two runs of the program differ by" in notes and "ten times that" in notes
+    # noise of some units in the last place may round to the same losses by chance: then nothing had to be allowed for
+    assert told or (name == "rounding" and "differ" not in notes)
     assert judged(program, WRONG[program], QUIET[name])[0].level is None
 
 
