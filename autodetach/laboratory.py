@@ -66,6 +66,10 @@ class Experiment:
         self._done(seen)
         return Observation(seen, result)
 
+    def end(self) -> None:
+        """Nobody wants to know any more."""
+        self._run.kill()
+
 
 class Laboratory:
     """Starts runs of one program in one session."""
@@ -81,10 +85,15 @@ class Laboratory:
         self._known: list[tuple[Recording, Callable[[], Experiment]]] = []
 
     def observe(
-        self, horizon: Horizon | None = None, patch: Mapping[str, bytes] | None = None, **more: Any
+        self,
+        horizon: Horizon | None = None,
+        patch: Mapping[str, bytes] | None = None,
+        until: Callable[[Json], bool] | None = None,
+        **more: Any,
     ) -> Experiment:
-        """The program (or a patched one) as it is, to its failure or the horizon."""
-        return self._start("observe", horizon, patch, more)
+        """The program (or a patched one) as it is, to its failure or the horizon; or to the event at which ``until``
+        says that enough is known."""
+        return self._start("observe", horizon, patch, more, until)
 
     def reference(
         self,
@@ -148,7 +157,12 @@ class Laboratory:
         return None if made is None else made().wait().recording
 
     def _start(
-        self, mode: str, horizon: Horizon | None, patch: Mapping[str, bytes] | None, more: Mapping[str, Any]
+        self,
+        mode: str,
+        horizon: Horizon | None,
+        patch: Mapping[str, bytes] | None,
+        more: Mapping[str, Any],
+        until: Callable[[Json], bool] | None = None,
     ) -> Experiment:
         payload: Json = {
             "mode": mode,
@@ -171,7 +185,20 @@ class Laboratory:
         payload.update(more)
 
         def start() -> Experiment:
-            run = self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=self._event)
+            started: list[Run] = []
+            enough: list[bool] = []
+
+            def heard(event: Json) -> None:
+                self._event(event)
+                if until is not None and until(event):
+                    enough.append(True)
+                    for run in started:
+                        run.kill()
+
+            run = self._session.start(payload, patch=patch, timeout=self._settings.timeout, on_event=heard)
+            started.append(run)
+            if enough:  # heard before the run was known here
+                run.kill()
             return Experiment(run, self.process, done)
 
         def done(seen: Recording) -> None:

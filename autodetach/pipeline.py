@@ -5,10 +5,10 @@ run ──▶ diagnose ──▶ propose ──▶ verify ──▶ report
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from autodetach.devices import about, device_of, insist_on_device, no_further, wants_redirection
@@ -27,7 +27,8 @@ from autodetach.settings import Settings
 if TYPE_CHECKING:  # all that edits source is loaded while the program's interpreter imports torch: see _load_the_rest
     from autodetach.diagnosis.plan import Inquiry
     from autodetach.source.book import SourceBook
-    from autodetach.verification.judge import Judge, Standard
+    from autodetach.verification.judge import Judge
+    from autodetach.verification.standard import Standard
 
 MOST_TRIALS = 24
 HINTS = {
@@ -60,7 +61,7 @@ def fix(settings: Settings, progress: Progress) -> Outcome:
             return early
         inquiry = leak or _diagnose(work, observed)
         inquiry = replace(inquiry, notes=(*inquiry.notes, *notes))
-        judge = _judge(work)
+        judge = _judge(work, hurry=not settings.all and "sure" not in settings.without)
         inquiry, trials = _verify(work, observed, inquiry, judge)
         return _on_its_device(_report(work, inquiry, trials), observed, judge)
     raise AssertionError("a session that opens gives one outcome")
@@ -115,10 +116,10 @@ def _below(project: Project) -> str:
     return project.cwd.relative_to(project.root).as_posix() if inside else ""
 
 
-def _judge(work: _Work) -> Judge:
+def _judge(work: _Work, hurry: bool = False) -> Judge:
     from autodetach.verification.judge import Judge
 
-    return Judge(work.laboratory, work.book, _below(work.project))
+    return Judge(work.laboratory, work.book, _below(work.project), hurry)
 
 
 def _on_its_device(outcome: Outcome, observed: Recording, judge: Judge) -> Outcome:
@@ -313,13 +314,21 @@ def _verify(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) ->
 
 
 def _tried(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) -> tuple[Trial, ...]:
-    """The candidates of each plan, smallest first, until one is safe."""
+    """The candidates of each plan, smallest first, until one is safe.
+
+    Most often the first one is. Once one has failed, the run of the next is under way while one is judged.
+    """
     trials: list[Trial] = []
+    two = _has_room_for_two(work, observed)
     for plan in inquiry.plans:
         for standard in plan.standard.tiers():
             work.progress.stage("trying patches")
             passed = False
-            for candidate in islice(plan.candidates, MOST_TRIALS):
+            candidates = plan.candidates[:MOST_TRIALS]
+            for number, candidate in enumerate(candidates):
+                if two and trials:
+                    for each in candidates[number : number + 2]:
+                        judge.start(each, standard)
                 trial = judge.try_one(candidate, standard)
                 passed = passed or trial.level is not None
                 if trial in trials:
@@ -329,10 +338,17 @@ def _tried(work: _Work, observed: Recording, inquiry: Inquiry, judge: Judge) -> 
                 trials.append(trial)
                 work.progress.trial(trial)
                 if trial.level is Level.SAFE and not work.settings.all:
+                    judge.abandon()
                     return tuple(trials)
             if passed:
                 break  # a weaker standard would only let pass what the stricter one found wanting
     return tuple(trials)
+
+
+def _has_room_for_two(work: _Work, observed: Recording) -> bool:
+    """Whether two runs at once take nothing from each other: there is a core for each, and no GPU to be shared."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return "pairs" not in work.settings.without and cores > 1 and not observed.failure_devices - {"cpu"}
 
 
 def _without_leftovers(

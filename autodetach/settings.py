@@ -21,7 +21,7 @@ from autodetach.errors import UsageError
 
 FORMATS = ("diff", "text", "json", "rdjsonl", "sarif", "github", "gitlab")
 ISOLATIONS = ("auto", "bubblewrap", "landlock", "none", "require")
-SPEEDUPS = ("server", "imports", "dynamo", "early")
+SPEEDUPS = ("server", "imports", "dynamo", "early", "sure", "pairs")
 PREFIX = "AUTODETACH_"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.measure import Took, environment, fix_command, in_turns, timed
 
-SWITCHES = ("server", "imports", "dynamo", "early")
+SWITCHES = ("server", "imports", "dynamo", "early", "sure", "pairs")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,9 @@ for _ in range(20):
 def found(folder, *without: str) -> tuple[Outcome, object]:
     """The outcome, and what of it the clock does not decide: that is seconds, and how many steps there was time for."""
     outcome = pipeline.fix(Settings(cwd=folder, script=folder / "train.py", without=without), Silent())
-    tried = [(t.diff, t.level, [(type(v), v.criterion) for v in t.verdicts]) for t in outcome.trials]
+    # of a wrong patch it is told why it is wrong: whichever was seen first
+    passed = [[v.criterion for v in t.verdicts] if t.level is not None else None for t in outcome.trials]
+    tried = [(t.diff, t.level) for t in outcome.trials], passed
     return outcome, (outcome.status, outcome.diagnosis, outcome.diff, tried)
 
 
@@ -55,6 +58,16 @@ def test_with_all_of_them(with_all):
     assert outcome.status is Status.REPAIRED and "h.detach()" in outcome.diff
 
 
+def test_several_patches_one_after_the_other_or_two_at_once(tmp_path):
+    case = (
+        Path(__file__).parents[1] / "corpus/cases/preallocated-predictions/before"
+    )  # of its smallest patches two fail
+    shutil.copytree(case, tmp_path, dirs_exist_ok=True)
+    outcome, what = found(tmp_path)
+    assert outcome.status is Status.REPAIRED and len(outcome.trials) > 2
+    assert found(tmp_path, "pairs", "sure")[1] == what
+
+
 @pytest.mark.parametrize("name", ["dynamo", "all"])  # each by itself: python -m benchmarks --only switches
 def test_without_one_of_them(with_all, name):
     folder, (_, what) = with_all
@@ -68,7 +81,7 @@ def test_an_unknown_one_is_refused(tmp_path, capfd, monkeypatch):
     tmp_path.joinpath("train.py").touch()
     monkeypatch.setenv("AUTODETACH_WITHOUT", "magic")
     assert run(["fix", "train.py"]) == 2
-    assert "AUTODETACH_WITHOUT must be a list of server, imports, dynamo, early" in capfd.readouterr().err
+    assert "AUTODETACH_WITHOUT must be a list of server, imports, dynamo, early, sure, pairs" in capfd.readouterr().err
 
 
 def test_our_own_work_is_done_while_the_interpreter_starts(tmp_path):

@@ -16,7 +16,7 @@ from autodetach.repairs.lost import Lost
 from autodetach.repairs.stay_in_torch import StayInTorch
 from autodetach.repairs.thaw import ThawTrained
 from autodetach.settings import Settings
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 MOST_SITES = 4
 """Of so many cuts it is asked whether each is one too many; with more nothing is called safe."""

@@ -16,7 +16,7 @@ from autodetach.repairs.mark_input import Derivative, MarkInput
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import spread
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 ROUNDS = 6
 PART_OF_IT = (

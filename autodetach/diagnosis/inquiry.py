@@ -24,7 +24,7 @@ from autodetach.repairs.move_into_loop import MoveIntoLoop
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import Spread, spread
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 FEW = 4
 ONCE_OR_EVERY_STEP = (

@@ -11,7 +11,7 @@ from autodetach.repairs.detach_kept import DetachKept, Kept
 from autodetach.repairs.interface import smallest_first
 from autodetach.source.book import SourceBook
 from autodetach.verification.criteria import grows, spread
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 LEAK_STEPS = 40
 WAYS_OUT = (

@@ -17,7 +17,7 @@ from autodetach.repairs.lost import Lost
 from autodetach.repairs.move_out_of_no_grad import MoveOutOfNoGrad
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 Places = list[tuple[Any, ...]]
 """Positions of calls, as spans are written."""

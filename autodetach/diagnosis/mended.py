@@ -9,7 +9,7 @@ from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import FailureKind
 from autodetach.settings import Settings
 from autodetach.verification.criteria import Spread, spread
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 LEAST_STEPS = 3
 SECONDS = 4.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autodetach.model import Candidate, Diagnosis
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 
 @dataclass(frozen=True)

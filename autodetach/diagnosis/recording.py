@@ -585,6 +585,37 @@ def _input(row: Json) -> Input:
     )
 
 
+def step_of(e: Json) -> Step:
+    """The step that an event tells of. Raises KeyError, ValueError, TypeError for what is none."""
+    return Step(
+        n=int(e["n"]),
+        optimizer=int(e["optimizer"]),
+        params=tuple(_print(p) for p in e["params"] or ()),
+        grads=tuple(_MARKED[g] if isinstance(g, str) and g in _MARKED else _number(g) for g in e["grads"] or ()),
+        backwards=int(e["backwards"]),
+        uses=tuple(_ids(u) for u in e.get("uses") or ()),
+        lost=tuple(_ids(u) for u in e.get("lost") or ()),
+        site=str(e.get("site") or ""),
+        devices=tuple(str(d) for d in e.get("devices") or ()),
+    )
+
+
+def backward_of(e: Json) -> Backward:
+    """The backward that an event tells of. Raises as :func:`step_of`."""
+    return Backward(
+        n=int(e["n"]),
+        call=str(e["call"]),
+        site=str(e["site"]),
+        steps=int(e["steps"]),
+        loss=_numbers(e.get("loss") or ()),
+        retain=bool(e["retain"]),
+        create=bool(e["create"]),
+        leaves=tuple((str(n), _number(g), _print(f)) for n, g, f in e.get("leaves") or ()),
+        outdated=str(e["outdated"]) if e.get("outdated") is not None else None,
+        devices=tuple(str(d) for d in e.get("devices") or ()),
+    )
+
+
 class _Reader:
     """Collects one process's events."""
 
@@ -607,37 +638,10 @@ class _Reader:
         self.fields["process"] = str(e.get("name") or "")
 
     def _step(self, e: Json, _: Any) -> None:
-        self.lists["steps"].append(
-            Step(
-                n=int(e["n"]),
-                optimizer=int(e["optimizer"]),
-                params=tuple(_print(p) for p in e["params"] or ()),
-                grads=tuple(
-                    _MARKED[g] if isinstance(g, str) and g in _MARKED else _number(g) for g in e["grads"] or ()
-                ),
-                backwards=int(e["backwards"]),
-                uses=tuple(_ids(u) for u in e.get("uses") or ()),
-                lost=tuple(_ids(u) for u in e.get("lost") or ()),
-                site=str(e.get("site") or ""),
-                devices=tuple(str(d) for d in e.get("devices") or ()),
-            )
-        )
+        self.lists["steps"].append(step_of(e))
 
     def _backward(self, e: Json, _: Any) -> None:
-        self.lists["backwards"].append(
-            Backward(
-                n=int(e["n"]),
-                call=str(e["call"]),
-                site=str(e["site"]),
-                steps=int(e["steps"]),
-                loss=_numbers(e.get("loss") or ()),
-                retain=bool(e["retain"]),
-                create=bool(e["create"]),
-                leaves=tuple((str(n), _number(g), _print(f)) for n, g, f in e.get("leaves") or ()),
-                outdated=str(e["outdated"]) if e.get("outdated") is not None else None,
-                devices=tuple(str(d) for d in e.get("devices") or ()),
-            )
-        )
+        self.lists["backwards"].append(backward_of(e))
 
     def _pair(self, e: Json, _: Any) -> None:
         self.lists["pairs"].append(

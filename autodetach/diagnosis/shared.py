@@ -27,7 +27,7 @@ from autodetach.repairs.out_of_place import OutOfPlace
 from autodetach.repairs.recompute_in_closure import RecomputeInClosure
 from autodetach.settings import Settings
 from autodetach.verification.criteria import Spread, same_training
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 PROOF = 8
 """Steps to be made where no reference tells how far to go."""

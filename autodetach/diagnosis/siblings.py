@@ -12,7 +12,7 @@ from autodetach.model import Cause, Diagnosis, Evidence, FailureKind, Level
 from autodetach.repairs.reduce_loss import ReduceLoss
 from autodetach.settings import Settings
 from autodetach.source.book import SourceBook
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 WHAT = {
     FailureKind.UNUSED_INPUT: "a gradient is asked for with respect to a tensor that the outputs do not depend on",

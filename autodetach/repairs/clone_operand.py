@@ -13,6 +13,7 @@ from autodetach.model import Candidate
 from autodetach.repairs.interface import Example, candidate
 from autodetach.source.edits.calls import replace_expression
 from autodetach.source.expression import Expression
+from autodetach.source.imports import imported
 
 RESULTS = frozenset({"result", "output", "result0", "result1"})
 FIRST = frozenset({"self", "input"})
@@ -41,7 +42,12 @@ class CloneOperand:
             frames = findings.frames(each.site)
             call = findings.book.expression(frames[0].span) if frames else None
             if call is not None and each.site is not None:
+                module = findings.book.module(frames[0].span.file)
+                no_values = imported(module) if module is not None else frozenset()
                 for expression in _expressions(call, frozenset(each.names)):
+                    named = isinstance(expression.node, cst.Name | cst.Attribute)
+                    if named and expression.code.partition(".")[0] in no_values:
+                        continue  # torch in torch.matmul(a, b) has no value to be copied
                     if expression not in choices.setdefault(each.site, []):
                         choices[each.site].append(expression)
         for rank in range(4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from autodetach.source.module import SourceModule
+from autodetach.source.names import names_written
 
 
 def name_of(module: SourceModule, wanted: str) -> str | None:
@@ -15,6 +16,12 @@ def name_of(module: SourceModule, wanted: str) -> str | None:
                 if alias.evaluated_name == wanted:
                     return alias.evaluated_alias or wanted
     return None
+
+
+def imported(module: SourceModule) -> frozenset[str]:
+    """The names that imports at the top of the file bind: modules, functions and classes, hardly ever a tensor."""
+    imports = (s.node for s in module.statements if isinstance(s.node, cst.Import | cst.ImportFrom))
+    return frozenset(name for node in imports for name in names_written(node))
 
 
 def written(module: SourceModule, wanted: str, member: str) -> str | None:

@@ -96,7 +96,7 @@ def _apart(first: Recording, second: Recording, upto: int) -> list[float]:
     if not first.steps:
         pairs = list(zip(_passes(first), _passes(second), strict=False))[:upto]
         return [_apart_by_hand(a, b, first, second) for a, b in pairs]
-    found, largest = [], 0.0
+    found, so_far = [], 0.0
     for s, t in zip(first.steps[:upto], second.steps[:upto], strict=False):
         if s.optimizer != t.optimizer or _fed_at(s) != _fed_at(t):
             found.append(1.0)
@@ -104,11 +104,11 @@ def _apart(first: Recording, second: Recording, upto: int) -> list[float]:
         if not (s.params and t.params):
             found.append(0.0)  # not every run measures every step
             continue
-        largest = max(largest, _largest(s.grads))
-        apart = [difference(g, h, GRADIENT_FLOOR * largest) for g, h in zip(s.grads, t.grads, strict=True)]
+        so_far = max(so_far, largest(s.grads))
+        differences = [difference(g, h, GRADIENT_FLOOR * so_far) for g, h in zip(s.grads, t.grads, strict=True)]
         for p, q in zip(s.params, t.params, strict=False):
-            apart += [difference(p[0], q[0]), difference(p[1], q[1], _number(p[0]))]
-        found.append(max(apart, default=0.0))
+            differences += [difference(p[0], q[0]), difference(p[1], q[1], _number(p[0]))]
+        found.append(max(differences, default=0.0))
     return found
 
 
@@ -126,7 +126,8 @@ def _number(value: Number | None) -> float:
     return abs(value) if isinstance(value, float | int) else 0.0
 
 
-def _largest(gradients: Iterable[Number | None]) -> float:
+def largest(gradients: Iterable[Number | None]) -> float:
+    """The largest norm of a gradient; 0 where there is none."""
     return max(map(_number, gradients), default=0.0)
 
 
@@ -170,7 +171,7 @@ def runs(
 def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdict:
     """Cutting a graph changes no forward value: up to the first update the losses are the broken program's."""
     name = "same values"
-    known = [(b.n, b.loss) for b in broken.backwards if b.steps == 0]
+    known = [b for b in broken.backwards if b.steps == 0]
     found = [b for b in patched.backwards if b.steps == 0]
     rtol = MARGIN * allowed.values
     failure = broken.failure
@@ -178,10 +179,24 @@ def same_values(patched: Recording, broken: Recording, allowed: Spread) -> Verdi
         for was, value in zip(broken.failure_values, found[len(known)].loss, strict=False):
             if not close(was, value, max(RTOL, rtol)):
                 return Rejected(name, f"the loss that had no graph is {value}, not {was}")
-    for (number, want), got in zip(known, found, strict=False):
-        if len(want) == len(got.loss) and not all(close(a, b, rtol, 0.0) for a, b in zip(want, got.loss, strict=True)):
-            return Rejected(name, f"backward {number} starts from the loss {got.loss[0]}, not {want[0]}")
+    for before, after in zip(known, found, strict=False):
+        other = _other_loss(after, before, rtol)
+        if other is not None:
+            return other
     return Passed(name)
+
+
+def other_value(got: Backward, broken: Recording, allowed: Spread) -> Rejected | None:
+    """What ``same_values`` says of one of the backwards before the first update, if that decides it."""
+    before = [b for b in broken.backwards if b.steps == 0]
+    was = before[got.n - 1] if 0 < got.n <= len(before) else None
+    return _other_loss(got, was, MARGIN * allowed.values) if was is not None else None
+
+
+def _other_loss(got: Backward, was: Backward, rtol: float) -> Rejected | None:
+    if len(was.loss) != len(got.loss) or all(close(a, b, rtol, 0.0) for a, b in zip(was.loss, got.loss, strict=True)):
+        return None
+    return Rejected("same values", f"backward {was.n} starts from the loss {got.loss[0]}, not {was.loss[0]}")
 
 
 def same_training(patched: Recording, reference: Recording, allowed: Spread) -> Verdict:
@@ -191,23 +206,33 @@ def same_training(patched: Recording, reference: Recording, allowed: Spread) -> 
         return _same_training_by_hand(patched, reference, allowed)
     if len(patched.steps) < len(reference.steps):
         return Rejected(name, f"{len(patched.steps)} optimizer steps, the reference makes {len(reference.steps)}")
-    largest = 0.0
+    so_far = 0.0
     for want, got in zip(reference.steps, patched.steps, strict=False):
-        if want.optimizer != got.optimizer or len(want.params) != len(got.params):
-            return Rejected(name, f"at step {want.n} another optimizer steps")
-        if _fed_at(want) != _fed_at(got):
-            count = sum(a != b for a, b in zip(_fed_at(got), _fed_at(want), strict=False))
-            return Rejected(name, f"at step {want.n} {count} parameters are fed otherwise than in the reference")
-        if not _same_parameters(want, got, allowed):
-            return Rejected(name, f"from step {want.n} on the parameters differ from the reference")
-        largest = max(largest, _largest(want.grads))
-        rtol, floor = GRADIENT_RTOL + allowed.at(want.n), GRADIENT_FLOOR * largest
-        if any(difference(g, h, floor) > rtol for g, h in zip(want.grads, got.grads, strict=True)):
-            return Rejected(name, f"from step {want.n} on the gradients differ from the reference")
+        so_far = max(so_far, largest(want.grads))
+        other = apart(want, got, allowed, so_far)
+        if other is not None:
+            return other
     measured, steps = sum(bool(step.params) for step in reference.steps), len(reference.steps)
     if measured < steps:
         return Passed(name, f"{measured} of {steps} steps compared, all from the failure on, and equal")
     return Passed(name, f"{steps} steps equal")
+
+
+def apart(want: Step, got: Step, allowed: Spread, so_far: float) -> Rejected | None:
+    """What ``same_training`` says of one step, if that decides it; ``so_far``: the largest gradient of the reference
+    up to there."""
+    name = "same training"
+    if want.optimizer != got.optimizer or len(want.params) != len(got.params):
+        return Rejected(name, f"at step {want.n} another optimizer steps")
+    if _fed_at(want) != _fed_at(got):
+        count = sum(a != b for a, b in zip(_fed_at(got), _fed_at(want), strict=False))
+        return Rejected(name, f"at step {want.n} {count} parameters are fed otherwise than in the reference")
+    if not _same_parameters(want, got, allowed):
+        return Rejected(name, f"from step {want.n} on the parameters differ from the reference")
+    rtol, floor = GRADIENT_RTOL + allowed.at(want.n), GRADIENT_FLOOR * so_far
+    if any(difference(g, h, floor) > rtol for g, h in zip(want.grads, got.grads, strict=True)):
+        return Rejected(name, f"from step {want.n} on the gradients differ from the reference")
+    return None
 
 
 def _same_parameters(want: Step, got: Step, allowed: Spread) -> bool:
@@ -359,12 +384,12 @@ def all_fed_by_hand(patched: Recording, broken: Recording) -> Verdict:
         if sum(gradient is not None for _, gradient, _ in backward.leaves) < taught:
             return Rejected(name, f"at backward {backward.n} some parameters get no gradient")
     moved = trained_leaves(patched)
-    largest = max((_largest(gradient for _, gradient, _ in b.leaves) for b in passes), default=0.0)
+    most = max((largest(gradient for _, gradient, _ in b.leaves) for b in passes), default=0.0)
     still = {
         name
         for backward in passes
         for name, gradient, _ in backward.leaves
-        if name not in moved and _number(gradient) > UNMOVED * largest
+        if name not in moved and _number(gradient) > UNMOVED * most
     }
     if still:
         return Rejected(name, f"{len(still)} leaves get gradients and are never updated")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from autodetach.diagnosis.recording import Recording
 from autodetach.errors import SourceError
-from autodetach.laboratory import Horizon, Laboratory
+from autodetach.laboratory import Experiment, Horizon, Laboratory
 from autodetach.model import Candidate, Level, Passed, Rejected, Trial
 from autodetach.source.apply import only_intended
 from autodetach.source.book import SourceBook
@@ -16,48 +16,57 @@ from autodetach.source.diff import unified_diff
 from autodetach.source.module import SourceModule
 from autodetach.verification import criteria
 from autodetach.verification.criteria import Spread, Verdict
+from autodetach.verification.early import Early
+from autodetach.verification.standard import Standard
+
+Asked = tuple[str, int, bool, Spread]
+"""What makes a run: the patch, how far it goes, whether there is no reference, and what is allowed for."""
 
 
 @dataclass(frozen=True)
-class Standard:
-    """What candidates are held to.
+class _Attempt:
+    """The run of a patch under way, and who would end it early."""
 
-    ``reference`` is the trajectory to be equalled, or None where no run can tell it; then ``fed`` names the parameters
-    (optimizer, place) that every step has to feed, and the first step must be the broken program's.
-    """
-
-    broken: Recording
-    reference: Recording | None
-    progress: int
-    spread: Spread = field(default_factory=Spread)
-    fed: frozenset[tuple[int, int]] = frozenset()
-    level: Level = Level.SAFE
-    excuse_growth: bool = False
-    """Whether the graph may grow where the reference's does: a leak that is not this fault's."""
-    to_the_end: bool = False
-    """Whether the reference ran to the program's own end, as the patched program then has to."""
-
-    may_grow: bool = True
-    """Whether a growth that the reference shows may be excused at all."""
-
-    def tiers(self) -> tuple[Standard, ...]:
-        """The strict standard first; where the reference itself grows, then the one that excuses it."""
-        if self.may_grow and self.reference is not None and criteria.grows(self.reference.live):
-            return (self, replace(self, excuse_growth=True))
-        return (self,)
+    experiment: Experiment
+    early: Early | None
 
 
 class Judge:
-    """``below``: the folder, relative to the project's root, that the user stands in; diffs are relative to it."""
+    """``below``: the folder, relative to the project's root, that the user stands in; diffs are relative to it.
 
-    def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "") -> None:
-        self._laboratory, self._book, self._below = laboratory, book, below
+    ``hurry``: a wrong patch's run ends once its verdict is sure, which may then be another than the first that a whole
+    run would have failed by.
+    """
+
+    def __init__(self, laboratory: Laboratory, book: SourceBook, below: str = "", hurry: bool = False) -> None:
+        self._laboratory, self._book, self._below, self._hurry = laboratory, book, below, hurry
         self._known: dict[tuple[str, bool, Spread], Trial] = {}
         self._seen: dict[tuple[str, int, bool], Recording] = {}
+        self._ended: dict[Asked, list[Verdict]] = {}  # of runs that were ended early
+        self._ahead: dict[Asked, _Attempt] = {}
 
     def run_of(self, diff: str) -> Recording | None:
-        """The run of the patched program, if there was one."""
+        """The whole run of the patched program, if there was one."""
         return next((seen for (of, *_), seen in self._seen.items() if of == diff), None)
+
+    def start(self, candidate: Candidate, standard: Standard) -> None:
+        """Start the run that ``try_one`` will ask for, on another core than the one under way."""
+        try:
+            patched = self._book.patched(candidate.edits)
+        except SourceError:
+            return
+        diff = self._diff(patched)
+        asked, _ = self._asked(diff, standard)
+        known = (diff, standard.excuse_growth, standard.spread) in self._known or asked[:3] in self._seen
+        known = known or asked in self._ended or asked in self._ahead
+        if not known and isinstance(self.intended(candidate, patched), Passed):
+            self._ahead[asked] = self._attempt(diff, patched, standard, candidate.same_values)
+
+    def abandon(self) -> None:
+        """End what was started ahead and nobody asks for any more."""
+        for attempt in self._ahead.values():
+            attempt.experiment.end()
+        self._ahead.clear()
 
     def try_one(self, candidate: Candidate, standard: Standard) -> Trial:
         """Run the patched program up to the reference's end and judge it. Every patch is run once."""
@@ -108,21 +117,40 @@ class Judge:
         """Criteria 1 to 5 on a patched project, run once; stops at the first that fails."""
         if standard.reference is not None and standard.reference.death:
             return [Rejected("reference", f"there is nothing to compare with: the program {standard.reference.death}")]
-        failed_at = standard.broken.failure.steps if standard.broken.failure else 0
-        # where nothing tells how the graph should grow, it must not grow from the first step on
-        most = standard.progress + standard.to_the_end
-        horizon = Horizon(most=most, live_from=failed_at if standard.reference is not None else 0)
-        seen = self._seen.get((diff, most, standard.reference is None))
+        asked, _ = self._asked(diff, standard)
+        if asked in self._ended:
+            return self._ended[asked]
+        seen = self._seen.get(asked[:3])
         if seen is None:
-            watch = {"watch_weights": True} if standard.reference is None else {}
-            seen = self._laboratory.observe(horizon, patched, **watch).wait().recording
-            self._seen[diff, most, standard.reference is None] = seen
+            ahead = self._ahead.pop(asked, None)
+            attempt = ahead or self._attempt(diff, patched, standard, same_values)
+            seen = attempt.experiment.wait().recording
+            if ahead is not None and seen.death:  # two at once may want more than there is
+                attempt = self._attempt(diff, patched, standard, same_values)
+                seen = attempt.experiment.wait().recording
+            if attempt.early is not None and attempt.early.rejected is not None:
+                return self._ended.setdefault(asked, attempt.early.verdicts)
+            self._seen[asked[:3]] = seen
         verdicts: list[Verdict] = []
         for check in self._checks(seen, standard, same_values):
             verdicts.append(check())
             if isinstance(verdicts[-1], Rejected):
                 break
         return verdicts
+
+    @staticmethod
+    def _asked(diff: str, standard: Standard) -> tuple[Asked, Horizon]:
+        failed_at = standard.broken.failure.steps if standard.broken.failure else 0
+        # where nothing tells how the graph should grow, it must not grow from the first step on
+        most = standard.progress + standard.to_the_end
+        horizon = Horizon(most=most, live_from=failed_at if standard.reference is not None else 0)
+        return (diff, most, standard.reference is None, standard.spread), horizon
+
+    def _attempt(self, diff: str, patched: Mapping[str, bytes], standard: Standard, same_values: bool) -> _Attempt:
+        _, horizon = self._asked(diff, standard)
+        watch = {"watch_weights": True} if standard.reference is None else {}
+        early = Early(standard, same_values) if self._hurry else None
+        return _Attempt(self._laboratory.observe(horizon, patched, until=early, **watch), early)
 
     @staticmethod
     def _checks(seen: Recording, standard: Standard, same_values: bool) -> Iterable[Callable[[], Verdict]]:

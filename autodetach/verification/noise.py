@@ -9,7 +9,7 @@ from autodetach.diagnosis.plan import Inquiry
 from autodetach.laboratory import Laboratory
 from autodetach.model import Level, Rejected, Trial
 from autodetach.verification.criteria import spread
-from autodetach.verification.judge import Standard
+from autodetach.verification.standard import Standard
 
 COMPARING = frozenset({"same values", "same training", "same first step"})
 FEWEST_STEPS = 3
