@@ -118,6 +118,7 @@ class Recorder:
         self._own_steps = {}  # optimizer's number -> steps that it has made
         self._updated = {}  # leaf -> the sequence number at its last update
         self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
+        self._by_hand = {}  # without an optimizer: what a leaf is called -> (a weak reference, its first fingerprint)
         self._watches_weights = bool(request.get("watch_weights"))
         self._devices = set()  # CUDA devices that the parent has heard of
         self._started = time.monotonic()
@@ -385,8 +386,19 @@ class Recorder:
                     if self._prints.setdefault(leaf._cdata, print_) != print_:
                         self._updated[leaf._cdata] = self.events[-2][0] if len(self.events) > 1 else 0
                         self._prints[leaf._cdata] = print_
-                    rows.append([f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf), print_])
+                    name = f"{name}.{per_site[name]}"
+                    if name not in self._by_hand:
+                        self._by_hand[name] = (weakref.ref(leaf), print_)
+                    rows.append([name, trajectory.gradient_norm(leaf), print_])
         return rows
+
+    def _still(self):
+        """Without an optimizer: the leaves that have the values of their first backward still. Empty where none
+        has moved, for then nothing has been updated yet."""
+        with torch.no_grad():
+            known = {name: (ref(), print_) for name, (ref, print_) in self._by_hand.items()}
+            still = [n for n, (leaf, p) in known.items() if leaf is not None and trajectory.fingerprint(leaf) == p]
+        return still if len(still) < len(known) else []
 
     def has_outdated_weights(self, node):
         """Whether a leaf that the node was computed from has been updated since."""
@@ -553,6 +565,7 @@ class Recorder:
                 optimizer_steps=self.steps,
                 backwards=self.backwards,
                 devices=self.devices_of([*roots, *self._below(roots)]),
+                still=self._still(),
                 **self.describe_roots(roots),
                 **self.describe_inputs(roots, list(tensors(inputs))),
             )

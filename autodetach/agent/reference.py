@@ -176,6 +176,8 @@ class Reference(Observer):
         self._alive_anywhere = set()  # the same, wherever in a list
         self._lengths = {}  # (site, argument) -> the lengths of the lists that were handed over there
         self._uncut = {}  # kind of reading -> backwards before its readings that were not cut
+        self._made_alive = {}  # kind of reading -> backwards before the making of what was read alive
+        self._used_up = {}  # (kind of reading, backwards before the making) -> backwards before its stale readings
         self.at_end.append(self._report_uncut)
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
         self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
@@ -274,6 +276,7 @@ class Reference(Observer):
                     kind = (birth[0], birth[2], birth[3], site, name, path)
                     if kind in self._kinds:
                         self._uncut.setdefault(kind, set()).add(self.backwards)
+                        self._made_alive.setdefault(kind, set()).add(self.made(node._sequence_nr())[1])
                     fresh = node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS
                     if fresh and _anywhere(kind) in self._kinds_anywhere:
                         self._alive_readings.setdefault((kind, birth), self.backwards)
@@ -497,6 +500,7 @@ class Reference(Observer):
             if windows and self.made(number)[1] > min(windows) and not self._read_alive(kind, birth):
                 self._drawn.add(kind)
             windows.add(self.backwards)
+        self._used_up.setdefault((kind, self.made(number)[1]), set()).add(self.backwards)
 
     def _wherever(self, kind):
         """The kind; without the place in the list where a list is handed over that fills and empties."""
@@ -512,8 +516,9 @@ class Reference(Observer):
 
         ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
         ``apart`` kinds take between two backwards either what is cut or what lives, never both, and have tensors that
-        are read alive first and stale later: what lives there has only not yet turned stale (it is drawn again later,
-        or beyond the run). ``drawn`` kinds come out of a memory, fresh or stale as chance has it.
+        are read alive first and stale later, or were made at once and are used up one after the other: what lives there
+        has only not yet turned stale (it is drawn again later, or beyond the run). ``drawn`` kinds come out of a
+        memory, fresh or stale as chance has it.
         """
         where = {kind: self._wherever(kind) for kind in (*self._kinds, *(k for k, _ in self._alive_readings))}
         stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
@@ -530,7 +535,8 @@ class Reference(Observer):
         apart = [
             kind
             for kind, windows in self._uncut.items()
-            if kind in self._alive_first and not windows & self._cut_windows.get(kind, windows)
+            if (kind in self._alive_first or self._was_made_at_once(kind))
+            and not windows & self._cut_windows.get(kind, windows)
         ]
         self.wire.send(
             "uncut",
@@ -538,6 +544,11 @@ class Reference(Observer):
             drawn=sorted(collected & self._drawn),
             collected=sorted(collected - self._drawn),
         )
+
+    def _was_made_at_once(self, kind):
+        """Whether what was read alive was made together with what turned stale, one after the other, before it was
+        read: the outputs of a whole epoch, say. (A state is read in the step after its making.)"""
+        return any(len(self._used_up.get((kind, made), ())) > 1 for made in self._made_alive.get(kind, ()))
 
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""

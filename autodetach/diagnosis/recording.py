@@ -341,6 +341,8 @@ class Recording:
     """Sites that made leaves whose gradients the program reads."""
     compared: Mapping[str, str] = field(default_factory=dict)
     """Site of a leaf whose own values are the target of what a model makes of it -> where a loss compares them."""
+    still: frozenset[str] = frozenset()
+    """Where the program updates by hand: the leaves that it had not updated when it failed, while it had others."""
     failure_values: tuple[Number, ...] = ()
     """What the failing backward was called on."""
     failure_shapes: tuple[tuple[int, ...], ...] = ()
@@ -735,6 +737,7 @@ class _Reader:
         self.fields["failure_call"] = str(e["call"])
         self.fields["failure_site"] = str(e["site"])
         self.fields["failure_devices"] = frozenset(str(d) for d in e.get("devices") or ())
+        self.fields["still"] = frozenset(str(name) for name in e.get("still") or ())
         self.fields["failure_values"] = _numbers(e.get("values") or ())
         self.fields["failure_shapes"] = tuple(tuple(int(n) for n in shape) for shape in e.get("shapes") or ())
         self.fields["inputs"] = tuple(_input(row) for row in e.get("inputs") or ())

@@ -186,8 +186,8 @@ def _silenced(findings: Findings) -> list[tuple[int, int]]:
 def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:
     """Without an optimizer: module parameters that a backward of the broken program fed and the replay's does not.
 
-    Leaves that the program made by a call of its own are left out: those may be data. A leaf is known by its values,
-    as long as both runs train alike.
+    Leaves that the program made by a call of its own are left out: those may be data; and so are those that it does
+    not update. A leaf is known by its values, as long as both runs train alike.
     """
     broken = {b.n: b for b in findings.observed.backwards if b.call == "backward"}
     for backward in findings.reference.backwards:
@@ -201,7 +201,8 @@ def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:
         starving = [
             (-1, i)
             for i, (name, gradient, print_) in enumerate(before.leaves)
-            if name.startswith("#") and gradient not in (None, 0.0) and values.get(print_) is None
+            if name.startswith("#") and name not in findings.observed.still
+            if gradient not in (None, 0.0) and values.get(print_) is None
         ]
         if starving or not all(alike):
             return starving

@@ -70,6 +70,20 @@ ONE = {
         Cause.FIRST_ORDER_GRAD,
         ["    (f,) = torch.autograd.grad(e, x, torch.ones_like(e), create_graph=True)"],
     ),
+    "outputs of a whole epoch, used up one a step: the first is meant as the others are": (
+        HEAD + "net = nn.Sequential(net, nn.Dropout(0.3), nn.Linear(4, 1))\n" + SGD +
+        "data = list(torch.randn(5, 8, 3))\nfor _ in range(6):\n    old = [net(x) for x in data]\n"
+        "    for i, x in enumerate(data):\n        out = net(x)\n"
+        "        loss = out.exp().mean() + (out - old[i]).pow(2).mean()\n" + TRAIN.replace("    ", "        "),
+        Cause.CARRIED_STATE,
+        ["    old = [net(x).detach() for x in data]"],
+    ),
+    "features of an encoder that nobody updates, by hand": (
+        HEAD + "encoder = nn.Linear(2, 3)\nfeatures = torch.stack([encoder(x).tanh() for x in torch.randn(5, 8, 2)])\n"
+        "for n in range(30):\n    loss = net(features[n % 5]).exp().mean()\n" + BY_HAND,
+        Cause.DATA_WITH_GRAPH,
+        ["features = torch.stack([encoder(x).tanh() for x in torch.randn(5, 8, 2)]).detach()"],
+    ),
     "a target and a prediction in one block, updated by hand": (
         HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
         "        goal = old(x).tanh()\n        out = net(x)\n    loss = (goal - out).pow(2).mean()\n" + BY_HAND,
