@@ -17,14 +17,19 @@ class Early:
 
     def __init__(self, standard: Standard, same_values: bool) -> None:
         self._standard, self._same_values = standard, same_values
+        self._followed = (standard.reference or standard.broken).process
+        self._names: dict[object, str] = {}  # of child processes; the program itself has none
         self._steps = 0
         self._largest = 0.0
         self.rejected: Rejected | None = None
 
     def __call__(self, event: Json) -> bool:
-        if self.rejected is None and not event.get("process"):
+        if self.rejected is None:
             try:
-                self.rejected = self._look(event)
+                if event["event"] == "hello":
+                    self._names[event["process"]] = str(event.get("name") or "")
+                elif self._names.get(event["process"], "") == self._followed:
+                    self.rejected = self._look(event)
             except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError):
                 return False  # no event of ours: the recording will leave it out, too
         return self.rejected is not None

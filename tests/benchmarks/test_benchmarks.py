@@ -18,7 +18,7 @@ def test_the_quick_run():
     first = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.startswith("|")]
     heads, rows = first[::3], first[2::3]
     assert heads == ["program", "net", "without", "what grows"]
-    assert rows == ["recurrent-state-on-module", "4 tiny layers", "early", "steps before the failure"]
+    assert rows == ["recurrent-state-on-module", "4 tiny layers", "pairs", "steps before the failure"]
     assert re.search(r"Median ratio \d\.\d\d, worst \d\.\d\d", done.stdout)
     assert "NO" not in done.stdout and "Median number of patches run: 1." in done.stdout
 

@@ -83,12 +83,26 @@ def test_a_loss_that_was_another_before_any_update():
     assert told(Early(standard(read(GOOD)), same_values=True), later) is None
 
 
-def test_what_other_processes_and_broken_events_say_counts_for_nothing():
+def of_process(number, name, said):
+    return [{"event": "hello", "process": number, "name": name}, *({**event, "process": number} for event in said)]
+
+
+@pytest.mark.parametrize("followed", ["", "Worker-2"])
+def test_what_other_processes_and_broken_events_say_counts_for_nothing(followed):
+    """The one that counts is the one whose training the reference is."""
+    numbers = {"": 0, "Worker-1": 7, "Worker-2": 8}
+    right = of_process(numbers[followed], followed, GOOD)
+    reference = read(right)
+    assert reference.process == followed and len(reference.steps) == 4
+    early = Early(standard(reference), same_values=True)
     wrong = events(9.0, 9.0, 9.0, 9.0)
-    early = Early(standard(read(GOOD)), same_values=True)
-    assert told(early, [{**event, "process": 7} for event in wrong]) is None
-    hostile = [{}, {"event": "step"}, {"event": "step", "n": [], "optimizer": {}}, {"event": 3}]
-    assert told(early, [{"event": None}, *hostile]) is None
+    others = [e for name, n in numbers.items() if name != followed for e in of_process(n, name, wrong)]
+    assert told(early, [*others, *right]) is None
+    early = Early(standard(reference), same_values=True)
+    assert told(early, [*others, *of_process(numbers[followed], followed, wrong)]) is not None
+    hostile = [{}, {"event": "step"}, {"event": "step", "n": [], "optimizer": {}}, {"event": 3}, {"event": "hello"}]
+    early = Early(standard(reference), same_values=True)
+    assert told(early, [{"event": None}, *hostile, {"event": "step", "process": []}]) is None
 
 
 def test_without_a_reference_only_values_are_compared():
