@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autodetach.devices import has_cuda
-from autodetach.diagnosis import recording
+from autodetach.diagnosis import reader
 from autodetach.diagnosis.recording import Pair, Recording
 from autodetach.model import FailureKind, Json
 from autodetach.runner.project import Project
@@ -56,7 +56,7 @@ class Experiment:
         except BaseException:
             self._run.kill()
             raise
-        seen = recording.read(result.events, self._process)
+        seen = reader.read(result.events, self._process)
         if not seen.how:
             # a child process that trained says no word at its end, nor does what leaves by os._exit(0)
             # once the program itself has said that it is over, what ends the rest of it is us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autodetach.diagnosis.recording import backward_of, step_of
+from autodetach.diagnosis.reader import backward_of, step_of
 from autodetach.model import Json, Passed, Rejected
 from autodetach.verification import criteria
 from autodetach.verification.criteria import Verdict

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from autodetach.diagnosis.recording import Recording, read
+from autodetach.diagnosis.reader import read
+from autodetach.diagnosis.recording import Recording
 
 SERVE = Path(__file__).parents[2] / "autodetach" / "agent" / "serve.py"
 Files = str | Mapping[str, str | bytes]

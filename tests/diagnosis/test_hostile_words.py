@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autodetach.diagnosis import recording
+from autodetach.diagnosis import reader
 from autodetach.errors import AutodetachError
 from autodetach.model import Status
 from autodetach.report.interface import make
@@ -62,10 +62,8 @@ def on_the_way(events, rng, often):
 @pytest.mark.parametrize("often", [0.0003, 0.001, 0.004, 0.02])
 @pytest.mark.parametrize("seed", range(3))
 def test_an_analysis_of_spoilt_words(analyse, monkeypatch, seed, often):
-    rng, plain = random.Random(f"{seed} {often}"), recording.read
-    monkeypatch.setattr(
-        recording, "read", lambda events, process="": plain(list(on_the_way(events, rng, often)), process)
-    )
+    rng, plain = random.Random(f"{seed} {often}"), reader.read
+    monkeypatch.setattr(reader, "read", lambda events, process="": plain(list(on_the_way(events, rng, often)), process))
     try:
         outcome = analyse(BROKEN)
     except AutodetachError as error:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from autodetach.diagnosis.recording import Recording, read
+from autodetach.diagnosis.reader import read
+from autodetach.diagnosis.recording import Recording
 from autodetach.model import FailureKind
 
 WRONG = (None, "text", 5, -1, [], [[]], {}, [None], ["x", "y"], {"a": []}, [[1, 2]], True, "é" * 300)

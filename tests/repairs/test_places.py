@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autodetach.diagnosis.recording import read
+from autodetach.diagnosis.reader import read
 from autodetach.repairs.places import binds, structure_at
 from autodetach.source.module import SourceModule
 

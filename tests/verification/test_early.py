@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autodetach.diagnosis.recording import Recording, read
+from autodetach.diagnosis.reader import read
+from autodetach.diagnosis.recording import Recording
 from autodetach.laboratory import Horizon, Laboratory
 from autodetach.model import Candidate, Edit, Failure, FailureKind, Level, Passed, Rejected
 from autodetach.runner.project import Project
