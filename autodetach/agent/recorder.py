@@ -40,6 +40,8 @@ LIVE_EVERY, LIVE_THEN = 12, 4
 """Live nodes are counted after each of so many steps, and after every so many steps from then on."""
 MOST_WATCHED = 40
 """Of so many backward passes it is told whether they went through weights that were updated since."""
+NOTICED = 1e-5
+"""A change by so much of a leaf's size is more than float32 rounds away."""
 MEASURED_FIRST, MEASURED_THEN = 32, 5
 """Parameters are measured after each of an optimizer's first steps, then after some 2^4 of each doubling."""
 TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
@@ -118,7 +120,7 @@ class Recorder:
         self._own_steps = {}  # optimizer's number -> steps that it has made
         self._updated = {}  # leaf -> the sequence number at its last update
         self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
-        self._by_hand = {}  # without an optimizer: what a leaf is called -> (a weak reference, its first fingerprint)
+        self._by_hand = {}  # without an optimizer: what a leaf is called -> (weak reference, gradient, fingerprint)
         self._watches_weights = bool(request.get("watch_weights"))
         self._devices = set()  # CUDA devices that the parent has heard of
         self._started = time.monotonic()
@@ -386,19 +388,27 @@ class Recorder:
                     if self._prints.setdefault(leaf._cdata, print_) != print_:
                         self._updated[leaf._cdata] = self.events[-2][0] if len(self.events) > 1 else 0
                         self._prints[leaf._cdata] = print_
-                    name = f"{name}.{per_site[name]}"
+                    name, gradient = f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf)
                     if name not in self._by_hand:
-                        self._by_hand[name] = (weakref.ref(leaf), print_)
-                    rows.append([name, trajectory.gradient_norm(leaf), print_])
+                        self._by_hand[name] = (weakref.ref(leaf), gradient, print_)
+                    rows.append([name, gradient, print_])
         return rows
 
     def _still(self):
-        """Without an optimizer: the leaves that have the values of their first backward still. Empty where none
-        has moved, for then nothing has been updated yet."""
-        with torch.no_grad():
-            known = {name: (ref(), print_) for name, (ref, print_) in self._by_hand.items()}
-            still = [n for n, (leaf, p) in known.items() if leaf is not None and trajectory.fingerprint(leaf) == p]
-        return still if len(still) < len(known) else []
+        """Without an optimizer: the leaves that have the values of their first backward still, though an update
+        like that of the others would have moved them by more than rounding swallows."""
+        still, rates = [], []
+        for name, (reference, gradient, before) in self._by_hand.items():
+            leaf = reference()
+            if leaf is None or not gradient or not all(isinstance(n, float) for n in (gradient, *before)):
+                continue
+            with torch.no_grad():
+                now = trajectory.fingerprint(leaf)
+            if now == before:
+                still.append((name, gradient, before[0]))
+            elif all(isinstance(n, float) for n in now):
+                rates.append(max(abs(a - b) for a, b in zip(now, before, strict=True)) / gradient)
+        return [name for name, gradient, size in still if rates and min(rates) * gradient > NOTICED * size]
 
     def has_outdated_weights(self, node):
         """Whether a leaf that the node was computed from has been updated since."""

@@ -84,6 +84,15 @@ ONE = {
         Cause.DATA_WITH_GRAPH,
         ["features = torch.stack([encoder(x).tanh() for x in torch.randn(5, 8, 2)]).detach()"],
     ),
+    "a table that its first gradient was too small to move, by hand": (
+        HEAD + "net = nn.Linear(3, 1)\nx = torch.randn(8, 3)\nshift = nn.Embedding(1, 3)\n"
+        "rows = shift(torch.zeros(1, dtype=torch.long)).tanh()\n"
+        "for n in range(30):\n    loss = net(x + rows * (1e-9 if n == 0 else 0.5)).exp().mean()\n"
+        "    loss.backward()\n    with torch.no_grad():\n        for p in [*net.parameters(), *shift.parameters()]:\n"
+        "            if p.grad is not None:\n                p -= 0.01 * p.grad\n                p.grad = None\n",
+        Cause.BUILT_ONCE,
+        ["    rows = shift(torch.zeros(1, dtype=torch.long)).tanh()"],
+    ),
     "a target and a prediction in one block, updated by hand": (
         HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
         "        goal = old(x).tanh()\n        out = net(x)\n    loss = (goal - out).pow(2).mean()\n" + BY_HAND,
