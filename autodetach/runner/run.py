@@ -26,7 +26,7 @@ class RunResult:
 
     ``status`` is the exit code, or minus the signal's number; None where nobody saw the end. ``stdout`` and
     ``stderr`` are the last part of what was written, terminal escapes untouched (see
-    ``terminal.neutralise``). ``root`` is the scratch root the run saw as its project; it is gone by now.
+    ``report.plain``). ``root`` is the scratch root the run saw as its project; it is gone by now.
     ``limit`` says what the program did when a limit struck, to be read after its name: "used more than …".
     ``dropped`` counts events that were no valid lines.
     """

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autodetach.runner.server import LONGEST_LINE, parse_line
-from autodetach.runner.terminal import neutralise
 from autodetach.runner.wire import EventTail, OutputTail, create
 
 objects = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats()), min_size=1)
@@ -110,27 +109,3 @@ def test_output_of_a_writer_that_does_not_append(path) -> None:
             file.write(b"line %d\n" % number)
             output.bound()
     assert output.text().endswith("line 499\n") and "\0" not in output.text()
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain\ttext\n", "plain\ttext\n"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07after", "after"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1bP+q\x1b\\x\x9b2Jy", "xy"),
-        ("10%\r50%\r100%\n", "100%\n"),
-        ("dos\r\nlines\r\n", "dos\nlines\n"),
-        ("bell\x07 nul\0 right\u202eleft", "bell\\x07 nul\\x00 right\\u202eleft"),
-        ("lone \x1b", "lone \\x1b"),
-        ("ünïcode 名前", "ünïcode 名前"),
-    ],
-)
-def test_neutralise(text, shown) -> None:
-    assert neutralise(text) == shown
-
-
-@given(st.text())
-def test_neutralised_text_moves_no_cursor(text) -> None:
-    assert not set(neutralise(text)) & {"\x1b", "\x9b", "\x07", "\x08", "\r", "\u202e"}
