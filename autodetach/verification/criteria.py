@@ -376,9 +376,7 @@ def all_fed_by_hand(patched: Recording, broken: Recording) -> Verdict:
     """Without an optimizer: every leaf that the broken program's first backward taught gets a gradient at every
     backward, and is updated in between."""
     name = "everybody learns"
-    taught = (
-        sum(gradient not in (None, 0.0) for _, gradient, _ in broken.backwards[0].leaves) if broken.backwards else 0
-    )
+    taught = sum(gradient is not None for _, gradient, _ in broken.backwards[0].leaves) if broken.backwards else 0
     passes = [b for b in patched.backwards if b.call == "backward"]
     for backward in passes:
         if sum(gradient is not None for _, gradient, _ in backward.leaves) < taught:

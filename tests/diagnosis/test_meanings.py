@@ -19,6 +19,10 @@ BY_HAND = (
     "    net.zero_grad()\n    loss.backward()\n    with torch.no_grad():\n        for p in net.parameters():\n"
     "            p -= 0.1 * p.grad\n"
 )
+ZERO = HEAD + (
+    "table, head = nn.Embedding(3, 4), nn.Linear(4, 1)\nnn.init.zeros_(head.weight)\nx = torch.randn(8, 3)\n"
+    "params = [*net.parameters(), *table.parameters(), *head.parameters()]\n"
+)
 
 # name: (program, cause, the lines that the patch adds)
 ONE = {
@@ -92,6 +96,20 @@ ONE = {
         "            if p.grad is not None:\n                p -= 0.01 * p.grad\n                p.grad = None\n",
         Cause.BUILT_ONCE,
         ["    rows = shift(torch.zeros(1, dtype=torch.long)).tanh()"],
+    ),
+    "a table below a last layer that starts at zero": (
+        ZERO + "opt = torch.optim.SGD([*params], lr=0.1)\nrows = table(torch.arange(3)).tanh().mean(0)\n"
+        "for _ in range(30):\n    loss = head(net(x).tanh() + rows).exp().mean()\n" + TRAIN,
+        Cause.BUILT_ONCE,
+        ["    rows = table(torch.arange(3)).tanh().mean(0)"],
+    ),
+    "a table below a last layer that starts at zero, by hand": (
+        ZERO + "rows = table(torch.arange(3)).tanh().mean(0)\nfor _ in range(30):\n"
+        "    loss = head(net(x).tanh() + rows).exp().mean()\n    loss.backward()\n    with torch.no_grad():\n"
+        "        for p in params:\n            if p.grad is not None:\n                p -= 0.1 * p.grad\n"
+        "                p.grad = None\n",
+        Cause.BUILT_ONCE,
+        ["    rows = table(torch.arange(3)).tanh().mean(0)"],
     ),
     "a target and a prediction in one block, updated by hand": (
         HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
