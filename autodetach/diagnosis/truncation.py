@@ -187,7 +187,8 @@ def _starved_by_hand(findings: Findings) -> list[tuple[int, int]]:
     """Without an optimizer: module parameters that a backward of the broken program fed and the replay's does not.
 
     A gradient that is zero by the numbers (below a last layer that starts at zero) is one. Leaves that the program
-    made by a call of its own are left out: those may be data; and so are those that it does not update. A leaf is known by its values, as long as both runs train alike.
+    made by a call of its own are left out: those may be data; and so are those that it does not update. A leaf is
+    known by its values, as long as both runs train alike.
     """
     broken = {b.n: b for b in findings.observed.backwards if b.call == "backward"}
     for backward in findings.reference.backwards:
