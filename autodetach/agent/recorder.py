@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from . import graph, messages, trajectory
 from .births import Births, sequence
+from .by_hand import ByHand
 from .operands import tensors
 from .sites import Sites
 
@@ -40,8 +41,6 @@ LIVE_EVERY, LIVE_THEN = 12, 4
 """Live nodes are counted after each of so many steps, and after every so many steps from then on."""
 MOST_WATCHED = 40
 """Of so many backward passes it is told whether they went through weights that were updated since."""
-NOTICED = 1e-5
-"""A change by so much of a leaf's size is more than float32 rounds away."""
 MEASURED_FIRST, MEASURED_THEN = 32, 5
 """Parameters are measured after each of an optimizer's first steps, then after some 2^4 of each doubling."""
 TRAINING_FAILURES = frozenset({"second-backward", "in-place", "no-grad-fn"})
@@ -119,8 +118,7 @@ class Recorder:
         self._measured = {}  # optimizer's number -> whether its last step is written down whole
         self._own_steps = {}  # optimizer's number -> steps that it has made
         self._updated = {}  # leaf -> the sequence number at its last update
-        self._prints = {}  # without an optimizer: leaf -> its fingerprint at the last backward
-        self._by_hand = {}  # without an optimizer: what a leaf is called -> (weak reference, gradient, fingerprint)
+        self._by_hand = ByHand(self._name_of_leaf)
         self._watches_weights = bool(request.get("watch_weights"))
         self._devices = set()  # CUDA devices that the parent has heard of
         self._started = time.monotonic()
@@ -374,41 +372,17 @@ class Recorder:
         )
 
     def _trained_by_hand(self, roots):
-        """Without an optimizer the leaves themselves tell how the program trains."""
-        rows, per_site = [], {}
+        rows, per_name = [], {}
         for root in roots:
-            if root.grad_fn is not None:
-                for leaf in graph.leaves(root.grad_fn):
-                    known = self._leaf_sites.get(leaf._cdata)
-                    name = (
-                        known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
-                    )
-                    per_site[name] = per_site.get(name, 0) + 1
-                    print_ = trajectory.fingerprint(leaf)
-                    if self._prints.setdefault(leaf._cdata, print_) != print_:
-                        self._updated[leaf._cdata] = self.events[-2][0] if len(self.events) > 1 else 0
-                        self._prints[leaf._cdata] = print_
-                    name, gradient = f"{name}.{per_site[name]}", trajectory.gradient_norm(leaf)
-                    if name not in self._by_hand:
-                        self._by_hand[name] = (weakref.ref(leaf), gradient, print_)
-                    rows.append([name, gradient, print_])
+            for leaf in graph.leaves(root.grad_fn) if root.grad_fn is not None else ():
+                if self._by_hand.has_moved(leaf):
+                    self._updated[leaf._cdata] = self.events[-2][0] if len(self.events) > 1 else 0
+                rows.append(self._by_hand.row(leaf, per_name))
         return rows
 
-    def _still(self):
-        """Without an optimizer: the leaves that have the values of their first backward still, though an update
-        like that of the others would have moved them by more than rounding swallows."""
-        still, rates = [], []
-        for name, (reference, gradient, before) in self._by_hand.items():
-            leaf = reference()
-            if leaf is None or not gradient or not all(isinstance(n, float) for n in (gradient, *before)):
-                continue
-            with torch.no_grad():
-                now = trajectory.fingerprint(leaf)
-            if now == before:
-                still.append((name, gradient, before[0]))
-            elif all(isinstance(n, float) for n in now):
-                rates.append(max(abs(a - b) for a, b in zip(now, before, strict=True)) / gradient)
-        return [name for name, gradient, size in still if rates and min(rates) * gradient > NOTICED * size]
+    def _name_of_leaf(self, leaf):
+        known = self._leaf_sites.get(leaf._cdata)
+        return known[0] if known else f"#{self._leaf_numbers.setdefault(leaf._cdata, len(self._leaf_numbers))}"
 
     def has_outdated_weights(self, node):
         """Whether a leaf that the node was computed from has been updated since."""
@@ -418,13 +392,9 @@ class Recorder:
         )
 
     def _updated_at(self, leaf):
-        if not self.optimizers and self._prints.get(leaf._cdata, None) is not None:
-            # updates by hand are seen by their traces alone; between two backwards nobody looked yet
-            with torch.no_grad():
-                print_ = trajectory.fingerprint(leaf)
-            if print_ != self._prints[leaf._cdata]:
-                self._updated[leaf._cdata] = self.last_event
-                self._prints[leaf._cdata] = print_
+        # updates by hand are seen by their traces alone; between two backwards nobody looked yet
+        if not self.optimizers and self._by_hand.knows(leaf) and self._by_hand.has_moved(leaf):
+            self._updated[leaf._cdata] = self.last_event
         return self._updated.get(leaf._cdata, 0)
 
     def _through_outdated_weights(self, roots):
@@ -575,7 +545,7 @@ class Recorder:
                 optimizer_steps=self.steps,
                 backwards=self.backwards,
                 devices=self.devices_of([*roots, *self._below(roots)]),
-                still=self._still(),
+                still=self._by_hand.still(),
                 **self.describe_roots(roots),
                 **self.describe_inputs(roots, list(tensors(inputs))),
             )

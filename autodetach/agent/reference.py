@@ -29,6 +29,7 @@ import torch
 from . import graph, trajectory
 from .holders import Holders
 from .operands import DROPPED, RANDOM, READERS, has_float, replace, tensors, writes_in_place
+from .readings import Readings
 from .recorder import Recorder, recorder_failure
 
 MOST_PAIRS = 4000
@@ -160,25 +161,13 @@ class Reference(Observer):
         for pair in request.get("pairs") or ():
             birth = (*pair["birth"],)
             self.wanted.setdefault(birth, set()).add((pair["site"], pair["call"], tuple(pair["operand"])))
-        self._kinds = {
+        self._readings = Readings(
             (birth[0], birth[2], birth[3], *reading) for birth, readings in self.wanted.items() for reading in readings
-        }
+        )
         self._makers = {(birth[0], birth[2], birth[3]) for birth in self.wanted}
         self.others = {}  # (point, path) of a probe -> how often tensors passed whose graph must live
         self.unread = {}  # birth of a tensor that is cut nowhere -> the (point, path) that it has passed
-        self._kinds_anywhere = {_anywhere(kind) for kind in self._kinds}
-        self._kind_sites = {kind[3] for kind in self._kinds}
-        self._drawn = set()  # kinds whose tensors may be read first when they are stale already: drawn from a memory
-        self._alive_first = set()  # kinds some of whose tensors are read alive first and stale later
-        self._cut_windows = {}  # kind of reading -> backwards before its cut readings
-        self._stale_windows = {}  # kind of reading -> backwards before its stale readings
-        self._alive_readings = {}  # (kind, birth of a tensor just made) -> the backward before its first reading
-        self._alive_anywhere = set()  # the same, wherever in a list
-        self._lengths = {}  # (site, argument) -> the lengths of the lists that were handed over there
-        self._uncut = {}  # kind of reading -> backwards before its readings that were not cut
-        self._made_alive = {}  # kind of reading -> backwards before the making of what was read alive
-        self._used_up = {}  # (kind of reading, backwards before the making) -> backwards before its stale readings
-        self.at_end.append(self._report_uncut)
+        self.at_end.append(lambda: wire.send("uncut", **self._readings.beside(self._pairs)))
         # kinds of readings to cut, whichever the tensor: (maker's site, distance, output, reading site, call, operand)
         self._dual = {(*kind[:5], tuple(kind[5])) for kind in self.interventions.get("kinds") or ()}
         # old tensors that are taken out of a list here: (maker's site, distance, output, reading site)
@@ -198,8 +187,7 @@ class Reference(Observer):
         self._now = ()
         self._random = set()  # sites that drew random numbers
         self.at_end.append(lambda: wire.send("random", sites=sorted(self._random)))
-        self._starts = {}  # (site, call, operand) of a reading that is cut later -> whether it read data at first
-        self.at_end.append(lambda: wire.send("starts", readings=sorted(k for k, data in self._starts.items() if data)))
+        self.at_end.append(lambda: wire.send("starts", readings=self._readings.started_with_data))
         self._fed = set()  # pairs whose tensor went on into an operation with a parameter
         self.at_end.append(lambda: wire.send("fed", pairs=sorted(self._fed)))
         self._silenced = set()  # pairs that make a whole term of a loss constant
@@ -247,17 +235,17 @@ class Reference(Observer):
         in_place = writes_in_place(name)
         for i, arg in enumerate(args):
             if type(arg) in (list, tuple):
-                self._lengths.setdefault((site, i), set()).add(len(arg))
+                self._readings.handed_over(site, i, len(arg))
 
         def operand(tensor, path):
             node = tensor.grad_fn
             if node is None:
-                if site in self._kind_sites:
-                    self._note_start(tensor, site, name, path)
+                if site in self._readings.sites:
+                    self._readings.start(tensor, site, name, path)
                 return tensor
             birth = None
             wanted = False
-            if self.wanted or site in self._kind_sites:
+            if self.wanted or site in self._readings.sites:
                 birth = self.births.of(tensor)
             if self.wanted:
                 wanted = birth in self.wanted and (site, name, path) in self.wanted[birth]
@@ -273,19 +261,15 @@ class Reference(Observer):
                 if birth in self.wanted and self._is_live(tensor):
                     self._flow(birth, site, name, path)
                 if birth is not None:
+                    number = node._sequence_nr()
                     kind = (birth[0], birth[2], birth[3], site, name, path)
-                    if kind in self._kinds:
-                        self._uncut.setdefault(kind, set()).add(self.backwards)
-                        self._made_alive.setdefault(kind, set()).add(self.made(node._sequence_nr())[1])
-                    fresh = node._sequence_nr() >= self.last_event and len(self._alive_readings) < MOST_PAIRS
-                    if fresh and _anywhere(kind) in self._kinds_anywhere:
-                        self._alive_readings.setdefault((kind, birth), self.backwards)
-                        self._alive_anywhere.add((_anywhere(kind), birth))
+                    self._readings.alive(kind, birth, self.backwards, self.made(number)[1], number >= self.last_event)
                 return tensor
             if birth is None:
                 birth = self.births.of(tensor)
             if birth is not None:
-                self._note_cut(birth, site, name, path, state != graph.ALIVE, node._sequence_nr())
+                kind, made = (birth[0], birth[2], birth[3], site, name, path), self.made(node._sequence_nr())[1]
+                self._readings.cut(kind, birth, self.backwards, made, state != graph.ALIVE)
             self._now.append(
                 (tensor, birth, path, state, wanted, in_place and path == (0,), node, self.mark_of(tensor))
             )
@@ -298,14 +282,6 @@ class Reference(Observer):
         args = tuple(replace(a, (i,), operand) for i, a in enumerate(args))
         kwargs = {k: replace(v, (k,), operand) for k, v in kwargs.items()}
         return args, kwargs
-
-    def _note_start(self, tensor, site, name, path):
-        """A reading that is cut in later steps reads a tensor without a graph: a state at its start is one value all
-        over, data is not."""
-        key = (site, name, path)
-        if key not in self._starts and tensor.is_floating_point() and tensor.numel() > 1 and not tensor.requires_grad:
-            with torch.no_grad():
-                self._starts[key] = bool((tensor != tensor.reshape(-1)[0]).any())
 
     @staticmethod
     def _cut_target(tensor):
@@ -487,69 +463,6 @@ class Reference(Observer):
         )
         return number
 
-    def _note_cut(self, birth, site, name, path, stale, number):
-        kind = (birth[0], birth[2], birth[3], site, name, path)
-        self._kinds.add(kind)
-        self._kinds_anywhere.add(_anywhere(kind))
-        self._kind_sites.add(site)
-        self._cut_windows.setdefault(kind, set()).add(self.backwards)
-        if not stale:
-            self._alive_first.add(kind)
-        else:
-            windows = self._stale_windows.setdefault(kind, set())
-            if windows and self.made(number)[1] > min(windows) and not self._read_alive(kind, birth):
-                self._drawn.add(kind)
-            windows.add(self.backwards)
-        self._used_up.setdefault((kind, self.made(number)[1]), set()).add(self.backwards)
-
-    def _wherever(self, kind):
-        """The kind; without the place in the list where a list is handed over that fills and empties."""
-        return _anywhere(kind) if len(self._lengths.get((kind[3], kind[5][0]), ())) > 1 else kind
-
-    def _read_alive(self, kind, birth):
-        return (kind, birth) in self._alive_readings or (
-            self._wherever(kind) != kind and (_anywhere(kind), birth) in self._alive_anywhere
-        )
-
-    def _report_uncut(self):
-        """What a reading site takes beside what was cut there.
-
-        ``collected`` kinds take old tensors together with new ones that turn stale later: a list that is never emptied.
-        ``apart`` kinds take between two backwards either what is cut or what lives, never both, and have tensors that
-        are read alive first and stale later, or were made at once and are used up one after the other: what lives there
-        has only not yet turned stale (it is drawn again later, or beyond the run). ``drawn`` kinds come out of a
-        memory, fresh or stale as chance has it.
-        """
-        where = {kind: self._wherever(kind) for kind in (*self._kinds, *(k for k, _ in self._alive_readings))}
-        stale = {(birth, site, name, path) for birth, site, name, path in self._pairs}
-        stale |= {(birth, site, name, path[:1]) for birth, site, name, path in stale}
-        stale_windows = {}
-        for kind, windows in self._stale_windows.items():
-            stale_windows.setdefault(where[kind], set()).update(windows)
-        together = {
-            where[kind]
-            for (kind, birth), window in self._alive_readings.items()
-            if window in stale_windows.get(where[kind], ()) and (birth, *where[kind][3:]) in stale
-        }
-        collected = {kind for kind in self._kinds if where[kind] in together}
-        apart = [
-            kind
-            for kind, windows in self._uncut.items()
-            if (kind in self._alive_first or self._was_made_at_once(kind))
-            and not windows & self._cut_windows.get(kind, windows)
-        ]
-        self.wire.send(
-            "uncut",
-            apart=sorted(apart),
-            drawn=sorted(collected & self._drawn),
-            collected=sorted(collected - self._drawn),
-        )
-
-    def _was_made_at_once(self, kind):
-        """Whether what was read alive was made together with what turned stale, one after the other, before it was
-        read: the outputs of a whole epoch, say. (A state is read in the step after its making.)"""
-        return any(len(self._used_up.get((kind, made), ())) > 1 for made in self._made_alive.get(kind, ()))
-
     def _past(self, node):
         """The sites that made the operand's own graph, newest first; the first sixty."""
         sites = {}
@@ -634,11 +547,6 @@ class Mark:
 
     def __init__(self, tensor, pairs, live):
         self.tensor, self.pairs, self.live, self.passed = tensor, pairs, live, set()
-
-
-def _anywhere(kind):
-    """A kind of reading, wherever in a list the tensor stands."""
-    return (*kind[:5], kind[5][:1])
 
 
 def _detached(tensor):
