@@ -17,12 +17,15 @@ import select
 import signal
 import sys
 import tempfile
+from time import monotonic, sleep
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "_autodetach_agent"
 MINIMUM = (2, 1)
 STACK = 120 << 20
 """Bytes: what Linux leaves free below the stack of a process, whatever its limit was when it started."""
+DYING = 5.0
+"""Seconds that processes may take to be gone once they were killed."""
 CUDA_SECONDS = 60
 """How long a CUDA device may take to answer."""
 # The program may put functions of its own in the place of these. A run that cannot leave would go on as a second
@@ -86,6 +89,15 @@ def descendants(root):
             found.append(child)
             todo.append(child)
     return found
+
+
+def is_alive(pid):
+    """Whether a process is more than an exit status."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
 
 
 class Server:
@@ -230,8 +242,12 @@ class Server:
     def _end_orphans(self):
         if _getpid() != self.pid:
             _exit(1)  # whoever got here is a run, not the server
-        for process in descendants(self.pid):
-            self._signal(process, signal.SIGKILL)
+        # A process is a while in dying, and until then would count as one of the next run's.
+        deadline = monotonic() + DYING
+        while (orphans := [*filter(is_alive, descendants(self.pid))]) and monotonic() < deadline:
+            for process in orphans:
+                self._signal(process, signal.SIGKILL)
+            sleep(0.002)
 
     def serve(self):
         wake, poke = os.pipe()
