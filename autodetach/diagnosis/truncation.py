@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
@@ -166,10 +167,28 @@ def starved(findings: Findings) -> tuple[tuple[int, int], ...]:
                 for place, (was, now) in enumerate(zip(before.grads, step.grads, strict=False))
                 if was not in (None, 0.0) and now in (None, 0.0) and not _reached(step, place)
             ]
+    beginnings = _beginnings(findings) if found else ()
+    found = [one for one in found if one not in beginnings]
     found += _silenced(findings)
     if not findings.reference.steps:
         found += _starved_by_hand(findings)
     return tuple(dict.fromkeys(found))
+
+
+def _beginnings(findings: Findings) -> frozenset[tuple[int, int]]:
+    """Parameters that make the first value of a state, again and again (a learned initial state): they are fed where a
+    sequence begins, and what is cut in the step after that lies above them and goes on into a state that does not."""
+    fed = Counter(
+        (step.optimizer, place) for step in findings.reference.steps for place, uses in enumerate(step.uses) if uses
+    )
+    holders = {pair.id: {holder for leaf in pair.leaves for holder in leaf.holders} for pair in findings.cuts}
+    last = max((pair.read[1] for pair in findings.cuts), default=0)
+    stays = set()
+    for pair in findings.cuts:
+        after = [holders[later.id] for later in findings.cuts if pair.id in later.history]
+        if after or pair.read[1] < last:
+            stays |= holders[pair.id].intersection(*after)
+    return frozenset(one for one, times in fed.items() if times > 1 and one not in stays)
 
 
 def _reached(step: Step, place: int) -> bool:

@@ -394,16 +394,23 @@ def all_fed_by_hand(patched: Recording, broken: Recording) -> Verdict:
     return Passed(name, f"{taught} parameters")
 
 
-def all_fed(patched: Recording, parameters: frozenset[tuple[int, int]]) -> Verdict:
-    """Every one of these parameters gets a gradient at every step of its optimizer.
+def all_fed(patched: Recording, broken: Recording, parameters: frozenset[tuple[int, int]]) -> Verdict:
+    """Every one of these parameters gets a gradient at every step of its optimizer, but where the broken program, too,
+    had none for it yet (a warm-up).
 
     One that is exactly zero may be so by the numbers (a dead unit, signs that cancel), but not most of the time.
     """
     name = "everybody learns"
     norms: dict[tuple[int, int], list[Number | None]] = defaultdict(list)
+    idle = {
+        (step.n, step.optimizer, place)
+        for step in broken.steps
+        for place, norm in enumerate(step.grads)
+        if norm is None
+    }
     for step in patched.steps:
         for place, norm in enumerate(step.grads):
-            if (step.optimizer, place) not in parameters:
+            if (step.optimizer, place) not in parameters or (step.n, step.optimizer, place) in idle:
                 continue
             norms[step.optimizer, place].append(norm)
             if norm is None:

@@ -164,7 +164,7 @@ class Judge:
         else:
             yield lambda: criteria.same_first_step(seen, standard.broken, standard.spread)
             if standard.broken.steps or any(optimizer >= 0 for optimizer, _ in standard.fed):
-                yield lambda: criteria.all_fed(seen, standard.fed)
+                yield lambda: criteria.all_fed(seen, standard.broken, standard.fed)
             else:
                 yield lambda: criteria.all_fed_by_hand(seen, standard.broken)
             yield lambda: criteria.fresh_weights(seen)

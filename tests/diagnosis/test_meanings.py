@@ -111,6 +111,22 @@ ONE = {
         Cause.BUILT_ONCE,
         ["    rows = table(torch.arange(3)).tanh().mean(0)"],
     ),
+    "a learned first state: it is meant to learn where a sequence begins": (
+        HEAD + "net, start = nn.GRUCell(3, 4), nn.Parameter(torch.zeros(1, 4))\n"
+        "opt = torch.optim.SGD([*net.parameters(), start], lr=0.1)\nfor _ in range(5):\n    h = start.expand(8, -1)\n"
+        "    for x in torch.randn(5, 8, 3):\n        h = net(x, h)\n        loss = h.exp().mean()\n"
+        + TRAIN.replace("    ", "        "),
+        Cause.CARRIED_STATE,
+        ["        h = h.detach()"],
+    ),
+    "a memo that is first used after a warm-up": (
+        HEAD + "prompt = nn.Parameter(torch.randn(4))\nopt = torch.optim.SGD([*net.parameters(), prompt], lr=0.1)\n"
+        "memo = {}\n\ndef context():\n    if not memo:\n        memo['context'] = torch.tanh(prompt)\n"
+        "    return memo['context']\n\nfor n in range(30):\n    out = net(torch.randn(8, 3))\n    if n > 4:\n"
+        "        out = out + context()\n    loss = out.exp().mean()\n" + TRAIN,
+        Cause.BUILT_ONCE,
+        ["    return torch.tanh(prompt)"],
+    ),
     "a target and a prediction in one block, updated by hand": (
         HEAD + "old = nn.Linear(3, 4)\nfor _ in range(30):\n    x = torch.randn(8, 3)\n    with torch.no_grad():\n"
         "        goal = old(x).tanh()\n        out = net(x)\n    loss = (goal - out).pow(2).mean()\n" + BY_HAND,

@@ -201,15 +201,26 @@ def test_once_fed_is_fed_enough():
 
 def test_everybody_learns():
     parameters = frozenset({(0, 0), (0, 1)})
-    assert isinstance(criteria.all_fed(GOOD, parameters), Passed)
+    assert isinstance(criteria.all_fed(GOOD, BROKEN, parameters), Passed)
     starving = training((1.0, 2.0), (1.1, 2.1), grads=[[1.0, 1.0], [1.0, None]])
-    assert said(criteria.all_fed(starving, parameters)) == "parameter 1 of optimizer 0 gets no gradient at step 2"
+    assert (
+        said(criteria.all_fed(starving, BROKEN, parameters)) == "parameter 1 of optimizer 0 gets no gradient at step 2"
+    )
     zero = training((1.0, 2.0), (1.1, 2.1), (1.2, 2.2), grads=[[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    said_of_zero = said(criteria.all_fed(zero, parameters))
+    said_of_zero = said(criteria.all_fed(zero, BROKEN, parameters))
     assert said_of_zero == "parameter 1 of optimizer 0 gets no gradient in 2 of 3 steps"
     cancelled = training((1.0, 2.0), (1.1, 2.1), (1.2, 2.2), grads=[[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert isinstance(criteria.all_fed(cancelled, parameters), Passed)
-    assert isinstance(criteria.all_fed(starving, frozenset({(0, 0)})), Passed)
+    assert isinstance(criteria.all_fed(cancelled, BROKEN, parameters), Passed)
+    assert isinstance(criteria.all_fed(starving, BROKEN, frozenset({(0, 0)})), Passed)
+
+
+def test_who_starts_to_learn_later_need_not_learn_from_the_first_step_on():
+    parameters = frozenset({(0, 1)})
+    warm_up = training((1.0, 2.0), grads=[[1.0, None]])
+    late = training((1.0, 2.0), (1.1, 2.1), grads=[[1.0, None], [1.0, 1.0]])
+    never = training((1.0, 2.0), (1.1, 2.1), grads=[[1.0, None], [1.0, None]])
+    assert isinstance(criteria.all_fed(late, warm_up, parameters), Passed)
+    assert said(criteria.all_fed(never, warm_up, parameters)) == "parameter 1 of optimizer 0 gets no gradient at step 2"
 
 
 def test_the_first_step():
